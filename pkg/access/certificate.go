@@ -23,27 +23,27 @@ type Certificate struct {
 	modified [2]time.Time
 }
 
-// TLS is the configuration of a server with the certificate. What is wrong with
-// the files is an error at once.
+// TLS returns the configuration of a server with the certificate. It returns an error if the files
+// cannot be used.
 func (c *Certificate) TLS() (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("give both --tls-cert-file and --tls-private-key-file, or neither")
 	}
-	if _, err := c.get(nil); err != nil {
+	if _, err := c.getCertificate(nil); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.getCertificate}, nil
 }
 
-// get returns the newest certificate. Where the files have become unusable, as
-// when only one of them is written yet, it is the last good one.
-func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// getCertificate returns the newest certificate. If the files have become unusable, such as while only
+// one of them is written, it returns the last good one.
+func (c *Certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	modified, err := c.modifiedAt()
 	if err == nil && (c.current == nil || modified != c.modified) {
 		var read *tls.Certificate
-		if read, err = c.read(); err == nil {
+		if read, err = c.readCertificate(); err == nil {
 			c.current, c.modified = read, modified
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Certificate) modifiedAt() ([2]time.Time, error) {
 	return modified, nil
 }
 
-func (c *Certificate) read() (*tls.Certificate, error) {
+func (c *Certificate) readCertificate() (*tls.Certificate, error) {
 	if c.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {

@@ -1,7 +1,6 @@
-// Package access serves over TLS, and only to users that the API server
-// authorizes. As other components of Kubernetes do, it asks to whom a bearer token
-// belongs (TokenReview), and whether that user may get the path
-// (SubjectAccessReview).
+// Package access serves over TLS, and only to users that the API server authorizes. Like other
+// components of Kubernetes, it asks to whom a bearer token belongs (TokenReview), and whether that
+// user may read the path (SubjectAccessReview).
 package access
 
 import (
@@ -21,17 +20,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// An answer of the API server is good for a while: a Prometheus that asks every
-// few seconds does not cost two requests each time, and a user that loses the
-// right is soon shut out. The defaults of the kubelet's webhooks are of this order.
+// Answers of the API server are cached for a while, so that a Prometheus that scrapes every few
+// seconds does not cost two requests each time. A user who loses the right is soon shut out. The
+// defaults of the kubelet's webhooks are similar.
 const (
 	goodFor     = 10 * time.Second
 	mostAnswers = 1024
 )
 
-// The API server is asked so many times per second about the new tokens of an address, and
-// of all, and apart from that for each user that it knows: made-up tokens and made-up paths
-// cost the cluster little, and whoever sends them shuts nobody else out.
+// Limits of requests to the API server per second: about new tokens from one address and from all,
+// and for each known user. So made-up tokens and paths cost the cluster little, and a client that
+// sends them locks nobody else out.
 const (
 	newPerSecond    = 5
 	newAtOnce       = 20
@@ -42,7 +41,7 @@ const (
 	userFor         = 24 * time.Hour
 )
 
-// Guard lets requests through that the API server allows.
+// Guard lets through the requests that the API server allows.
 type Guard struct {
 	client kubernetes.Interface
 	// answers are by what was asked, and strangers are the tokens of nobody. They are
@@ -70,20 +69,20 @@ func NewGuard(client kubernetes.Interface) *Guard {
 	}
 }
 
-// hash stands for a token, or for a question: neither is kept, and the length of
-// what a client sends does not count.
+// hash stands for a token or a question. Neither is kept, and so the length of what a client sends
+// does not matter.
 type hash [sha256.Size]byte
 
-// question is what is asked.
+// question is what a request asks the API server: whether the user of a token may do this.
 type question struct {
 	token, verb, path string
 }
 
-func (q question) hash() hash {
+func (q question) hashQuestion() hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
 }
 
-// answer is the response to a request, of a user where the token is one's.
+// answer is the response to a request, and the user of its token if it has one.
 type answer struct {
 	status int
 	text   string
@@ -95,12 +94,12 @@ var (
 	tooMany  = answer{status: http.StatusTooManyRequests, text: "you ask for too much that the API server has to be asked about: try again later"}
 )
 
-// Wrap guards a handler. Without a valid token the answer is 401, without the
-// right to the path 403, 429 where the API server would be asked too often for a user or
-// an address, and 500 where it cannot be asked.
+// Wrap guards a handler. It answers 401 without a valid token, 403 without the right to the path,
+// 429 if a user or an address would cause too many requests to the API server, and 500 if the API
+// server cannot be asked.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch a := g.ask(r.Context(), r); a.status {
+		switch a := g.checkRequest(r.Context(), r); a.status {
 		case http.StatusOK:
 			next.ServeHTTP(w, withUser(r, a.user))
 		case http.StatusTooManyRequests:
@@ -114,14 +113,14 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
+func (g *Guard) checkRequest(ctx context.Context, r *http.Request) answer {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
 	q := question{token, strings.ToLower(r.Method), r.URL.Path}
-	if known, ok := g.answers.Get(q.hash()); ok {
+	if known, ok := g.answers.Get(q.hashQuestion()); ok {
 		return known.(answer)
 	}
 	who := hash(sha256.Sum256([]byte(token)))
@@ -131,17 +130,17 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 	if !g.mayAsk(who, r) {
 		return tooMany
 	}
-	a, err := g.review(ctx, q)
+	a, err := g.reviewAccess(ctx, q)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot ask the API server who may read", "path", q.path)
+		klog.FromContext(ctx).Error(err, "Failed to review a token or access", "path", q.path)
 		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
 	}
-	g.remember(who, q, a)
+	g.rememberAnswer(who, q, a)
 	return a
 }
 
-// mayAsk reports whether the API server may be asked about the token of a request now. The
-// user pays, or else the address.
+// mayAsk reports whether the API server may be asked about the token of a request now, and charges
+// the user, or else the address.
 func (g *Guard) mayAsk(who hash, r *http.Request) bool {
 	if user, ok := g.users.Get(who); ok {
 		return g.ofUsers.Accept(user.(string))
@@ -149,18 +148,18 @@ func (g *Guard) mayAsk(who hash, r *http.Request) bool {
 	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
 }
 
-func (g *Guard) remember(who hash, q question, a answer) {
+func (g *Guard) rememberAnswer(who hash, q question, a answer) {
 	if a == stranger {
 		g.users.Remove(who)
 		g.strangers.Add(who, nil, goodFor)
 		return
 	}
 	g.users.Add(who, a.user, userFor)
-	g.answers.Add(q.hash(), a, goodFor)
+	g.answers.Add(q.hashQuestion(), a, goodFor)
 }
 
-// review asks the API server who has the token, and what that user may do.
-func (g *Guard) review(ctx context.Context, q question) (answer, error) {
+// reviewAccess asks the API server who has the token, and whether that user may read the path.
+func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
 	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
 	}, metav1.CreateOptions{})

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// mostClients is how many clients a Limiter remembers. One that is forgotten has all of
-	// its budget again.
+	// mostClients bounds the clients that a Limiter remembers. A forgotten client has its whole
+	// budget again.
 	mostClients = 4096
 	// idleFor is how long a client without requests is remembered, which is longer than any
 	// budget takes to fill.
 	idleFor = time.Minute
 )
 
-// Limiter bounds how often each client may ask, so that none takes what others need.
+// Limiter bounds the requests of each client, so that none takes what others need.
 type Limiter struct {
 	perSecond float32
 	atOnce    int
@@ -71,8 +71,7 @@ func withUser(r *http.Request, user string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
 }
 
-// ClientOf says who a request is from: a user, where a Guard has let the request through, or
-// else an address.
+// ClientOf returns who has sent a request: a user if a Guard has let it through, or else an address.
 func ClientOf(r *http.Request) string {
 	if user, ok := r.Context().Value(userKey{}).(string); ok {
 		return "user " + user
@@ -80,8 +79,8 @@ func ClientOf(r *http.Request) string {
 	return addressOf(r)
 }
 
-// addressOf is the client's address. An IPv6 address counts by its network, as a client has all
-// addresses of it.
+// addressOf returns the client's address. Of an IPv6 address it returns the network, since a client
+// has all addresses of it.
 func addressOf(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

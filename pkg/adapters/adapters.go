@@ -1,13 +1,13 @@
-// Package adapters turns other people's configuration of fake DRA drivers into
-// ResourcePoolTemplates. Nothing past it knows their formats.
+// Package adapters turns other programs' configuration of fake DRA drivers into
+// ResourcePoolTemplates, and says what the status of their kinds looks like. No other package knows
+// their formats.
 //
 // It knows three: the ConfigMap dra-kwok-configmap, Karpenter's DRAConfig
-// (test.karpenter.sh/v1alpha1) and Karpenter's NodeOverlay
-// (karpenter.sh/v1alpha1). All three are pure functions of a document. What they
-// make passes the validation of ResourcePoolTemplates, and their errors name the
-// fields of the document that they were given, not those of the templates.
+// (test.karpenter.sh/v1alpha1) and Karpenter's NodeOverlay (karpenter.sh/v1alpha1). Each adapter is
+// a pure function of a document. Its templates are valid, and its errors name the fields of the
+// document rather than those of the templates.
 //
-// Texts in foreign documents are no Go templates: "{{" stands for itself.
+// Texts in foreign documents are not Go templates: "{{" stands for itself.
 package adapters
 
 import (
@@ -34,28 +34,28 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// The priorities of templates by where they are from: per node and driver a
-// NodeOverlay comes first, then templates and DRAConfigs, then the ConfigMap.
+// The priorities of templates by their format. For a node and a driver, a NodeOverlay comes first,
+// then templates and DRAConfigs, then the ConfigMap.
 const (
-	// nodeOverlayPriority is that without a weight, which is added and at most 10,000.
+	// nodeOverlayPriority is the priority without the weight, which is added and at most 10,000.
 	nodeOverlayPriority int32 = 1_000_000
-	// templatePriority is that of a DRAConfig, as of a template that gives none.
+	// templatePriority is the priority of a DRAConfig, and the default of a template.
 	templatePriority  int32 = 0
 	configMapPriority int32 = -1_000_000
 )
 
-// exampleDriver is what a driver is to be, for errors.
+// exampleDriver says in errors what a driver must be.
 const exampleDriver = "the name of the DRA driver, for example gpu.example.com"
 
-// adapter collects what a document is turned into.
+// adapter collects the templates of a document, and its problems.
 type adapter struct {
-	// misfits are what could not be decoded, and problems all else.
+	// misfits could not be decoded; problems are all others.
 	misfits, problems strict.Problems
 	drafts            []*draft
 	changes           []string
 	// names maps the names of parts to their paths.
 	names map[string]*field.Path
-	// renamed maps paths of attributes as they are published to those in the document.
+	// renamed maps the paths of attributes as published to their paths in the document.
 	renamed map[string]string
 }
 
@@ -63,8 +63,8 @@ func newAdapter() adapter {
 	return adapter{names: map[string]*field.Path{}, renamed: map[string]string{}}
 }
 
-// parse parses a text of one document.
-func parse(text string) (strict.Document, strict.Problems) {
+// parseDocument parses a text that must have at most one document.
+func parseDocument(text string) (strict.Document, strict.Problems) {
 	var found strict.Document
 	for _, one := range strict.Split([]byte(text)) {
 		document, problems := strict.Parse(one.Data)
@@ -88,9 +88,9 @@ func (a *adapter) decodeSpec(source *unstructured.Unstructured, into any) {
 	a.misfits = slices.Concat(problems, document.Decode(into, field.NewPath("spec")))
 }
 
-// refuse notes what is wrong with fields. Of a field only the first problem is
-// kept: others mostly follow from it.
-func (a *adapter) refuse(errs ...*field.Error) {
+// addProblems adds problems of fields. It keeps only the first problem of a field, since the others
+// mostly follow from it.
+func (a *adapter) addProblems(errs ...*field.Error) {
 	for _, p := range strict.Of(errs) {
 		p.Path = cmp.Or(a.renamed[p.Path], p.Path)
 		if !a.misfits.Hides(p.Path) && !a.problems.Hides(p.Path) {
@@ -99,51 +99,51 @@ func (a *adapter) refuse(errs ...*field.Error) {
 	}
 }
 
-// forbid refuses fields that are given.
-func (a *adapter) forbid(given map[string]bool, path *field.Path, why string) {
+// forbidFields refuses the fields that are given.
+func (a *adapter) forbidFields(given map[string]bool, path *field.Path, why string) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] {
-			a.refuse(field.Forbidden(path.Child(name), why))
+			a.addProblems(field.Forbidden(path.Child(name), why))
 		}
 	}
 }
 
-// require refuses a field that is not given, and reports whether it is.
-func (a *adapter) require(given bool, path *field.Path, what string) bool {
+// requireField refuses a missing field, and reports whether it is given.
+func (a *adapter) requireField(given bool, path *field.Path, what string) bool {
 	if !given {
-		a.refuse(field.Required(path, what))
+		a.addProblems(field.Required(path, what))
 	}
 	return given
 }
 
-// takeName refuses a name that another part has.
+// takeName refuses a name that another part has, and reports whether it is free.
 func (a *adapter) takeName(name string, path *field.Path) bool {
 	if other, ok := a.names[name]; ok {
 		duplicate := field.Duplicate(path, name)
 		duplicate.Detail = fmt.Sprintf("%s is that already; rename one", other)
-		a.refuse(duplicate)
+		a.addProblems(duplicate)
 		return false
 	}
 	a.names[name] = path
 	return true
 }
 
-// change notes what is published in another form than it was written.
-func (a *adapter) change(format string, args ...any) {
+// noteChange notes a value that is published in another form than it was written.
+func (a *adapter) noteChange(format string, args ...any) {
 	if sentence := fmt.Sprintf(format, args...); !slices.Contains(a.changes, sentence) {
 		a.changes = append(a.changes, sentence)
 	}
 }
 
-// finish validates the drafts, and makes templates of them.
-func (a *adapter) finish() (*config.Adapted, error) {
+// validateDrafts validates the drafts, and returns their templates or all problems.
+func (a *adapter) validateDrafts() (*config.Adapted, error) {
 	adapted := &config.Adapted{Changes: a.changes}
 	for _, d := range a.drafts {
-		a.check(d)
+		a.validateDraft(d)
 		adapted.Templates = append(adapted.Templates, d.template)
 	}
 	if problems := slices.Concat(a.misfits, a.problems); len(problems) > 0 {
-		for i := range problems { // texts in foreign documents are none
+		for i := range problems { // texts in foreign documents are not templates
 			problems[i].Text = strings.ReplaceAll(problems[i].Text, ", or a template", "")
 		}
 		return nil, problems
@@ -152,35 +152,34 @@ func (a *adapter) finish() (*config.Adapted, error) {
 	return adapted, nil
 }
 
-// devicePath finds the paths of devices in the text of an error.
+// devicePath matches the paths of devices in the text of an error.
 var devicePath = regexp.MustCompile(`\bspec\.devices\[\d+\][\w.\[\]]*`)
 
-// check validates a draft as the configuration does, and names fields of the
-// document. Of an incomplete one only what stands for itself is told.
-func (a *adapter) check(d *draft) {
+// validateDraft validates a draft as the configuration does, and names the fields of the document.
+// For an incomplete draft, it reports only problems that cannot follow from the missing part.
+func (a *adapter) validateDraft(d *draft) {
 	defaults.SetResourcePoolTemplate(&d.template)
 	_, errs := devices.Compile(&d.template)
 	for _, err := range errs {
 		if d.incomplete && !devices.StandsAlone(err.Field) {
 			continue
 		}
-		err.Field, err.Detail = d.originOf(err.Field), devicePath.ReplaceAllStringFunc(err.Detail, d.originOf)
-		a.refuse(err)
+		err.Field, err.Detail = d.originalPath(err.Field), devicePath.ReplaceAllStringFunc(err.Detail, d.originalPath)
+		a.addProblems(err)
 	}
 }
 
-// draft is a template that is not validated yet.
+// draft is a template that has not been validated yet.
 type draft struct {
 	template v1alpha1.ResourcePoolTemplate
-	// origins maps fields of the template to those of the document.
+	// origins maps paths of the template to paths of the document.
 	origins map[string]string
-	// incomplete says that a part could not be decoded, from which problems may follow.
+	// incomplete reports whether a part could not be decoded, which may cause other problems.
 	incomplete bool
 }
 
-// templateName names the template of a part of an object. No two parts of two
-// objects have the same: the object ends at the first ".", or there is a hash at
-// the end.
+// templateName names the template of a part of an object. The name is unique: the name of the object
+// ends at the first ".", or else the name ends in a hash.
 func templateName(object, part string) string {
 	full := object + "." + part
 	name := suggest.Subdomain(full)
@@ -203,19 +202,19 @@ func newDraft(name, driver string, priority int32) *draft {
 	}
 }
 
-// from notes which field of the document a field of the template is from.
-func (d *draft) from(field, origin *field.Path) {
+// setOrigin records the field of the document that a field of the template comes from.
+func (d *draft) setOrigin(field, origin *field.Path) {
 	d.origins[field.String()] = origin.String()
 }
 
-// add adds a device.
-func (d *draft) add(device v1alpha1.DeviceTemplate, origin *field.Path) {
-	d.from(field.NewPath("spec", "devices").Index(len(d.template.Spec.Devices)), origin)
+// addDevice adds a device.
+func (d *draft) addDevice(device v1alpha1.DeviceTemplate, origin *field.Path) {
+	d.setOrigin(field.NewPath("spec", "devices").Index(len(d.template.Spec.Devices)), origin)
 	d.template.Spec.Devices = append(d.template.Spec.Devices, device)
 }
 
-// originOf is the path of a field in the document.
-func (d *draft) originOf(path string) string {
+// originalPath returns the path of a field in the document.
+func (d *draft) originalPath(path string) string {
 	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
 		if origin, ok := d.origins[path[:end]]; ok {
 			return origin + path[end:]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
 
 // The kinds of Karpenter.
@@ -26,9 +27,10 @@ func init() {
 			Adapt: NodeOverlay, PartOf: poolOf,
 		},
 	)
+	status.RegisterKind(DRAConfigKind, planDRAConfigStatus)
 }
 
-// poolOf is the pool of a DRAConfig that a template is made of.
+// poolOf names the pool of a DRAConfig that a template is made of.
 func poolOf(template *v1alpha1.ResourcePoolTemplate) string {
 	if pool := template.Spec.SliceLabels[poolLabel]; pool != "" {
 		return "pool " + pool
@@ -45,7 +47,7 @@ var DRAKwokConfigMap = config.ConfigMapFormat{
 // configMapKey is the key of dra-kwok-configmap that has its text.
 const configMapKey = "config.yaml"
 
-// adaptTexts reads the texts of dra-kwok-configmap. None ask for nothing.
+// adaptTexts adapts the texts of dra-kwok-configmap. Without texts, there are no templates.
 func adaptTexts(source string, texts map[string][]byte) (*config.Adapted, error) {
 	text, has := texts[configMapKey]
 	if !has && len(texts) > 0 {

@@ -1,7 +1,6 @@
 package adapters_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -17,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
@@ -45,12 +42,6 @@ type cluster struct {
 	recorder *record.FakeRecorder
 }
 
-// quiet is a context that logs to the test.
-func quiet(t *testing.T) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
-
 // watching watches a ConfigMap with the data, or none.
 func watching(t *testing.T, data ...map[string]string) *cluster {
 	t.Helper()
@@ -59,12 +50,12 @@ func watching(t *testing.T, data ...map[string]string) *cluster {
 	require.NoError(t, err)
 	require.NoError(t, c.store.Replace(config.FilesCarrier, file))
 	for _, one := range data {
-		_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Create(quiet(t), adaptedMap(one), metav1.CreateOptions{})
+		_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Create(runtest.QuietContext(t), adaptedMap(one), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	configMap := config.NewAdaptedConfigMap(c.client, adaptedName, c.store, c.recorder, adapters.DRAKwokConfigMap)
 	t.Cleanup(synctest.Wait)
-	runtest.UntilEnd(quiet(t), t, configMap.Run)
+	runtest.UntilEnd(runtest.QuietContext(t), t, configMap.Run)
 	synctest.Wait()
 	return c
 }
@@ -94,7 +85,7 @@ func adaptedMap(data map[string]string) *corev1.ConfigMap {
 
 func (c *cluster) adapt(data map[string]string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Update(quiet(c.t), adaptedMap(data), metav1.UpdateOptions{})
+	_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Update(runtest.QuietContext(c.t), adaptedMap(data), metav1.UpdateOptions{})
 	require.NoError(c.t, err)
 	synctest.Wait()
 }
@@ -136,7 +127,7 @@ func TestUnreadableAdaptedConfigMap(t *testing.T) {
 		require.Len(t, takeEvents(c.recorder), 1)
 		unreadable := adaptedMap(nil)
 		unreadable.BinaryData = map[string][]byte{"config.yaml": []byte("# \xfc\n" + mappings)}
-		_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Update(quiet(t), unreadable, metav1.UpdateOptions{})
+		_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Update(runtest.QuietContext(t), unreadable, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Len(t, c.store.Current().Templates, 2)
@@ -161,12 +152,12 @@ kwok_dra_config_last_reload_successful{carrier="files"} 1
 `), "kwok_dra_config_last_reload_successful"))
 		configMaps := c.client.CoreV1().ConfigMaps(adaptedName.Namespace)
 		for range 2 {
-			_, err := configMaps.Create(quiet(t), adaptedMap(map[string]string{"config.yaml": mappings}), metav1.CreateOptions{})
+			_, err := configMaps.Create(runtest.QuietContext(t), adaptedMap(map[string]string{"config.yaml": mappings}), metav1.CreateOptions{})
 			require.NoError(t, err)
 			synctest.Wait()
 			require.Len(t, c.store.Current().Templates, 2)
 			require.Len(t, takeEvents(c.recorder), 1, "a new ConfigMap is told of anew")
-			require.NoError(t, configMaps.Delete(quiet(t), adaptedName.Name, metav1.DeleteOptions{}))
+			require.NoError(t, configMaps.Delete(runtest.QuietContext(t), adaptedName.Name, metav1.DeleteOptions{}))
 			synctest.Wait()
 			require.Equal(t, []string{"file"}, inForce(c.store))
 		}
@@ -228,7 +219,7 @@ func (o *objects) see(objects ...*unstructured.Unstructured) {
 	for _, object := range objects {
 		o.all[object.GetKind()+object.GetName()] = object
 	}
-	o.Replace(quiet(o.t), func() []*unstructured.Unstructured { return slices.Collect(maps.Values(o.all)) })
+	o.Replace(runtest.QuietContext(o.t), func() []*unstructured.Unstructured { return slices.Collect(maps.Values(o.all)) })
 }
 
 // TestDRAConfigs: each stands for itself.

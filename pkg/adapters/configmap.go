@@ -20,7 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// configMapName is the ConfigMap, with whose name those of its templates begin.
+// configMapName begins the names of the ConfigMap's templates.
 const configMapName = "dra-kwok-configmap"
 
 // configMapDocument is the text of config.yaml.
@@ -29,7 +29,7 @@ type configMapDocument struct {
 	Mappings []mapping `json:"mappings"`
 }
 
-// mapping says what devices the nodes have that it selects.
+// mapping has the devices of the nodes that it selects.
 type mapping struct {
 	Name          string               `json:"name"`
 	NodeSelector  metav1.LabelSelector `json:"nodeSelector"`
@@ -40,14 +40,14 @@ type mappedSlice struct {
 	Devices []mappedDevice `json:"devices"`
 }
 
-// mappedDevice is a device, or a group of like ones.
+// mappedDevice is a device, or a group of equal ones.
 type mappedDevice struct {
 	Name       string                             `json:"name"`
 	Count      *int32                             `json:"count"`
 	Attributes map[resourcev1.QualifiedName]*text `json:"attributes"`
 }
 
-// text is a string, or a number or bool as it is written.
+// text is a string, or a number or bool as the document has it.
 type text string
 
 // UnmarshalJSON reads a string.
@@ -58,8 +58,8 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler, with which a number or bool is
-// handed over as it is written.
+// UnmarshalText implements encoding.TextUnmarshaler, which has pkg/strict hand over a number or bool
+// as the document has it.
 func (t *text) UnmarshalText(written []byte) error {
 	*t = text(written)
 	return nil
@@ -71,22 +71,20 @@ type configMap struct {
 	driver string
 }
 
-// ConfigMap adapts the text of the key config.yaml of dra-kwok-configmap. Each
-// mapping becomes a template, and the driver gets a DeviceClass, so that Pods
-// can ask for its devices as an extended resource: by the name of the driver
-// where it has a "/", such as karpenter.sh/dra-kwok-driver, or else by
-// <driver>/device. They need the number among their limits, of which examples
-// that have requests only say nothing.
+// ConfigMap adapts the text of the key config.yaml of dra-kwok-configmap. Each mapping becomes a
+// template, and the driver gets a DeviceClass, so that Pods can request its devices as an extended
+// resource: the name of the driver if it has a "/", such as karpenter.sh/dra-kwok-driver, or else
+// <driver>/device. A Pod needs the number in its limits; requests alone, as in some examples, do
+// not suffice.
 //
-// A "/" in the driver's name becomes "." and a "-" in the name of an attribute
-// "_", since the API server would refuse them. Attributes are strings; numbers
-// and bools are taken as they are written. A text with nothing in it, or without
-// mappings, gives no templates and no class.
+// The API server would refuse a "/" in the name of a driver, which becomes ".", and a "-" in the
+// name of an attribute, which becomes "_". Attributes are strings; numbers and bools are taken as
+// the document has them. An empty text, or one without mappings, has no templates and no class.
 //
-// The selectors' label kwok.x-k8s.io/node: fake is taken to mean every fake
-// node: KWOK marks them with an annotation of that name, and Karpenter with both.
+// The label kwok.x-k8s.io/node: fake in a selector selects every fake node: KWOK marks them with an
+// annotation of that name, and Karpenter with both.
 func ConfigMap(data string) (*config.Adapted, error) {
-	document, problems := parse(data)
+	document, problems := parseDocument(data)
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -96,12 +94,12 @@ func ConfigMap(data string) (*config.Adapted, error) {
 	var given configMapDocument
 	c := &configMap{adapter: newAdapter()}
 	c.misfits = document.Decode(&given, nil)
-	c.require(given.Driver != "", field.NewPath("driver"), exampleDriver)
+	c.requireField(given.Driver != "", field.NewPath("driver"), exampleDriver)
 	c.driver = c.driverName(given.Driver, "driver")
 	for i := range given.Mappings {
 		c.addMapping(&given.Mappings[i], field.NewPath("mappings").Index(i))
 	}
-	adapted, err := c.finish()
+	adapted, err := c.validateDrafts()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +111,7 @@ func ConfigMap(data string) (*config.Adapted, error) {
 
 func (c *configMap) addMapping(given *mapping, path *field.Path) {
 	name := path.Child("name")
-	if !c.require(given.Name != "", name, "the name of the mapping, for example h100-nodes") || !c.takeName(given.Name, name) {
+	if !c.requireField(given.Name != "", name, "the name of the mapping, for example h100-nodes") || !c.takeName(given.Name, name) {
 		return
 	}
 	d := newDraft(templateName(configMapName, given.Name), c.driver, configMapPriority)
@@ -136,15 +134,15 @@ func (c *configMap) addDevice(d *draft, given *mappedDevice, path *field.Path) {
 	names := c.attributeNames(maps.Keys(given.Attributes), path.Child("attributes"))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		at, value := path.Child("attributes").Key(string(name)), given.Attributes[name]
-		if c.require(value != nil, at, "the value of the attribute, a text") {
+		if c.requireField(value != nil, at, "the value of the attribute, a text") {
 			attribute := v1alpha1.Attribute{Type: v1alpha1.AttributeString, Value: string(*value)}
 			device.Attributes[names[name]] = c.literalAttribute(attribute, at)
 		}
 	}
-	d.add(device, path)
+	d.addDevice(device, path)
 }
 
-// deviceClass is the class of all devices of a driver. Its name is in lower case.
+// deviceClass returns the class of all devices of a driver. Its name is in lower case.
 func deviceClass(given, driver string) resourcev1.DeviceClass {
 	return resourcev1.DeviceClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"},
@@ -158,8 +156,8 @@ func deviceClass(given, driver string) resourcev1.DeviceClass {
 	}
 }
 
-// extendedResource is what Pods ask for: the driver's name as it is written,
-// where it is the name of an extended resource.
+// extendedResource returns the extended resource that Pods request: the name of the driver as the
+// document has it, if it can name an extended resource.
 func extendedResource(given, driver string) string {
 	if len(validate.ExtendedResourceName(context.Background(), operation.Operation{}, nil, &given, nil)) == 0 {
 		return given

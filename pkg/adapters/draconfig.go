@@ -13,7 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// poolLabel is the label of slices that names their pool of the DRAConfig.
+// poolLabel is the label of slices that names their pool in the DRAConfig.
 const poolLabel = "test.karpenter.sh/pool"
 
 type draConfigSpec struct {
@@ -21,7 +21,7 @@ type draConfigSpec struct {
 	Pools  []draPool `json:"pools"`
 }
 
-// draPool says what slices the nodes have that it selects.
+// draPool has the slices of the nodes that it selects.
 type draPool struct {
 	Name              string                    `json:"name"`
 	NodeSelectorTerms []corev1.NodeSelectorTerm `json:"nodeSelectorTerms"`
@@ -38,27 +38,25 @@ type draConfig struct {
 	name, driver string
 }
 
-// DRAConfig adapts a DRAConfig of Karpenter. Each of its pools becomes a
-// template, with a slice for each entry of resourceSlices. All that match a node
-// form one pool of that node, <driver>/<node>: to the scheduler they are one, so
-// they have one generation and one number of slices.
+// DRAConfig adapts a DRAConfig of Karpenter. Each of its pools becomes a template, with a slice for
+// each entry of resourceSlices. All pools that select a node form one pool of that node,
+// <driver>/<node>: the scheduler sees one pool, with one generation and one number of slices.
 //
-// A term of nodeSelectorTerms with nothing in it selects no node, as in
-// Kubernetes; it is left out, and a pool without other terms too. Two devices of
-// one name in a pool are refused. In two pools they may be, unless both select a
-// node.
+// As in Kubernetes, an empty term of nodeSelectorTerms selects no node. It is left out, and so is a
+// pool without other terms. Two devices in a pool must not have the same name. Two pools may have
+// devices of the same name, unless both pools select a node.
 func DRAConfig(source *unstructured.Unstructured) (*config.Adapted, error) {
 	c := &draConfig{adapter: newAdapter(), name: source.GetName()}
 	var spec draConfigSpec
 	c.decodeSpec(source, &spec)
 	path := field.NewPath("spec")
-	c.require(spec.Driver != "", path.Child("driver"), exampleDriver)
-	c.require(len(spec.Pools) > 0, path.Child("pools"), "give at least one pool")
+	c.requireField(spec.Driver != "", path.Child("driver"), exampleDriver)
+	c.requireField(len(spec.Pools) > 0, path.Child("pools"), "give at least one pool")
 	c.driver = spec.Driver
 	for i := range spec.Pools {
 		c.addPool(&spec.Pools[i], path.Child("pools").Index(i))
 	}
-	return c.finish()
+	return c.validateDrafts()
 }
 
 func (c *draConfig) addPool(given *draPool, path *field.Path) {
@@ -78,7 +76,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 		"test.karpenter.sh/driver":     c.driver,
 	}
 	c.addTerms(d, given.NodeSelectorTerms, path.Child("nodeSelectorTerms"))
-	c.require(len(given.ResourceSlices) > 0, path.Child("resourceSlices"), "give at least one slice with devices")
+	c.requireField(len(given.ResourceSlices) > 0, path.Child("resourceSlices"), "give at least one slice with devices")
 	for i := range given.ResourceSlices {
 		c.addSlice(d, given.ResourceSlices[i].Devices, path.Child("resourceSlices").Index(i))
 	}
@@ -87,13 +85,13 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 	}
 }
 
-// takeName refuses pools without a name, and with one that is no label or taken.
+// takeName refuses pools without a name, with a name that is not a label, and with the name of another pool.
 func (c *draConfig) takeName(name string, path *field.Path) bool {
-	if !c.require(name != "", path, "the name of the pool, for example h100-pool") {
+	if !c.requireField(name != "", path, "the name of the pool, for example h100-pool") {
 		return false
 	}
 	if errs := validation.ValidateLabel(name, path); len(errs) > 0 {
-		c.refuse(errs...)
+		c.addProblems(errs...)
 		return false
 	}
 	return c.adapter.takeName(name, path)
@@ -101,29 +99,29 @@ func (c *draConfig) takeName(name string, path *field.Path) bool {
 
 // addTerms adds the terms that select nodes.
 func (c *draConfig) addTerms(d *draft, given []corev1.NodeSelectorTerm, path *field.Path) {
-	c.require(len(given) > 0, path, "give at least one term with matchExpressions or matchFields")
+	c.requireField(len(given) > 0, path, "give at least one term with matchExpressions or matchFields")
 	for i, term := range given {
 		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
-			c.change("%s is left out, since a term with nothing in it selects no node", path.Index(i))
+			c.noteChange("%s is left out, since a term with nothing in it selects no node", path.Index(i))
 			continue
 		}
 		if d.template.Spec.NodeSelector == nil {
 			d.template.Spec.NodeSelector = &corev1.NodeSelector{}
 		}
 		selector := d.template.Spec.NodeSelector
-		d.from(terms.Index(len(selector.NodeSelectorTerms)), path.Index(i))
+		d.setOrigin(terms.Index(len(selector.NodeSelectorTerms)), path.Index(i))
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
 	}
 }
 
 func (c *draConfig) addSlice(d *draft, given []v1alpha1.DeviceTemplate, path *field.Path) {
-	if !c.require(len(given) > 0, path.Child("devices"), "give at least one device") {
+	if !c.requireField(len(given) > 0, path.Child("devices"), "give at least one device") {
 		d.incomplete = true
 		return
 	}
 	for i := range given {
 		if given[i].ConsumesCounters != nil {
-			c.refuse(field.Forbidden(path.Child("devices").Index(i).Child("consumesCounters"), "a DRAConfig has no sharedCounters that could be consumed; a ResourcePoolTemplate does"))
+			c.addProblems(field.Forbidden(path.Child("devices").Index(i).Child("consumesCounters"), "a DRAConfig has no sharedCounters that could be consumed; a ResourcePoolTemplate does"))
 		}
 	}
 	c.adapter.addSlice(d, given, path)

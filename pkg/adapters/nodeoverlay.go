@@ -33,15 +33,14 @@ type nodeOverlay struct {
 	spec overlaySpec
 }
 
-// NodeOverlay adapts a NodeOverlay of Karpenter. The slices of each driver become
-// a template for the nodes that meet the requirements; the overlay's weight is
-// in its priority. One without slices gives no templates.
+// NodeOverlay adapts a NodeOverlay of Karpenter. The slices of each driver become a template for the
+// nodes that meet the requirements; its priority includes the overlay's weight. A NodeOverlay
+// without slices has no templates.
 //
-// Slices are whole ResourceSlices, in spec.resourceSlices or else in the
-// annotation v1alpha1.ResourceSlicesAnnotation. Attributes may be plain strings, integers
-// and bools too, and a "/" in a driver's name becomes "." and a "-" in an
-// attribute's "_". What is each node's own, the pool, the name of the slice and
-// that of the node, is made up for it.
+// Slices are whole ResourceSlices, in spec.resourceSlices or else in the annotation
+// v1alpha1.ResourceSlicesAnnotation. Attributes may also be plain strings, integers and bools. A "/"
+// in the name of a driver becomes ".", and a "-" in the name of an attribute "_". The pool and the
+// names of the slice and the node are replaced by each node's own.
 func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	o := &nodeOverlay{adapter: newAdapter(), name: source.GetName()}
 	path := field.NewPath("spec")
@@ -54,17 +53,17 @@ func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	given, at := o.spec.ResourceSlices, path.Child("resourceSlices")
 	o.misfits = slices.DeleteFunc(o.misfits, func(p strict.Problem) bool { return p.Unknown && !strict.Within(at.String(), p.Path) })
 	if annotationPath := field.NewPath("metadata", "annotations").Key(v1alpha1.ResourceSlicesAnnotation); len(given) == 0 {
-		given, at = o.annotated(annotation, annotationPath), annotationPath
+		given, at = o.decodeAnnotation(annotation, annotationPath), annotationPath
 	} else if annotation != "" {
-		o.change("%s is ignored, since the NodeOverlay has %s", annotationPath, at)
+		o.noteChange("%s is ignored, since the NodeOverlay has %s", annotationPath, at)
 	}
 	if weight := o.spec.Weight; weight < 0 || weight > maxWeight {
-		o.refuse(field.Invalid(path.Child("weight"), weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
+		o.addProblems(field.Invalid(path.Child("weight"), weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
 	}
 	for i := range given {
 		o.addSlice(&given[i], at.Index(i))
 	}
-	adapted, err := o.finish()
+	adapted, err := o.validateDrafts()
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +71,8 @@ func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	return adapted, nil
 }
 
-// leaveToLayout has templates with counter sets divided into slices when they are
-// published: where the API server wants counter sets depends on its version.
+// leaveToLayout leaves it to publishing to divide templates with counter sets into slices, since the
+// place of counter sets depends on the API server's version.
 func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
 	for i := range templates {
 		if spec := &templates[i].Spec; len(spec.SharedCounters) > 0 {
@@ -82,9 +81,9 @@ func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
 	}
 }
 
-// annotated are the slices in the annotation.
-func (o *nodeOverlay) annotated(text string, path *field.Path) []overlaySlice {
-	document, problems := parse(text)
+// decodeAnnotation decodes the slices in the annotation.
+func (o *nodeOverlay) decodeAnnotation(text string, path *field.Path) []overlaySlice {
+	document, problems := parseDocument(text)
 	for _, p := range problems {
 		o.misfits = append(o.misfits, strict.Problem{Path: path.String(), Text: p.String()})
 	}
@@ -116,7 +115,7 @@ type overlaySliceSpec struct {
 	SkipNodeOperations     []resourcev1.SkipNodeOperation `json:"skipNodeOperations"`
 }
 
-// overlayDevice is a device that may say again of which driver it is.
+// overlayDevice is a device that may repeat its driver.
 type overlayDevice struct {
 	v1alpha1.DeviceTemplate `json:",inline"`
 	Driver                  *string `json:"driver"`
@@ -127,8 +126,8 @@ func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
 	spec, specPath := &slice.Spec, path.Child("spec")
 	o.checkKind(slice, path)
 	o.checkNodes(spec, specPath)
-	o.require(len(spec.Devices)+len(spec.SharedCounters) > 0, specPath.Child("devices"), "give at least one device")
-	if !o.require(spec.Driver != "", specPath.Child("driver"), exampleDriver) {
+	o.requireField(len(spec.Devices)+len(spec.SharedCounters) > 0, specPath.Child("devices"), "give at least one device")
+	if !o.requireField(spec.Driver != "", specPath.Child("driver"), exampleDriver) {
 		return
 	}
 	d := o.draftFor(spec, specPath)
@@ -136,7 +135,7 @@ func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
 	o.addCounters(d, spec.SharedCounters, specPath.Child("sharedCounters"))
 	var devices []v1alpha1.DeviceTemplate
 	for i := range spec.Devices {
-		devices = append(devices, o.device(&spec.Devices[i], spec.Driver, specPath.Child("devices").Index(i)))
+		devices = append(devices, o.adaptDevice(&spec.Devices[i], spec.Driver, specPath.Child("devices").Index(i)))
 	}
 	if len(devices) > 0 {
 		o.adapter.addSlice(d, devices, specPath)
@@ -146,32 +145,32 @@ func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
 func (o *nodeOverlay) checkKind(slice *overlaySlice, path *field.Path) {
 	version, kind := resourcev1.SchemeGroupVersion.String(), "ResourceSlice"
 	if slice.APIVersion != "" && slice.APIVersion != version {
-		o.refuse(field.NotSupported(path.Child("apiVersion"), slice.APIVersion, []string{version}))
+		o.addProblems(field.NotSupported(path.Child("apiVersion"), slice.APIVersion, []string{version}))
 	}
 	if slice.Kind != "" && slice.Kind != kind {
-		o.refuse(field.NotSupported(path.Child("kind"), slice.Kind, []string{kind}))
+		o.addProblems(field.NotSupported(path.Child("kind"), slice.Kind, []string{kind}))
 	}
 }
 
-// checkNodes refuses slices of several nodes, and leaves out what is made up for each.
+// checkNodes refuses slices of several nodes, and notes fields that are replaced by each node's own.
 func (o *nodeOverlay) checkNodes(spec *overlaySliceSpec, path *field.Path) {
-	o.forbid(map[string]bool{
+	o.forbidFields(map[string]bool{
 		"nodeSelector":           spec.NodeSelector != nil,
 		"allNodes":               spec.AllNodes,
 		"perDeviceNodeSelection": spec.PerDeviceNodeSelection,
 	}, path, "each node that meets the requirements has slices of its own; a pool that nodes share needs a ResourcePoolTemplate with sharedWith")
 	if spec.Pool != nil {
-		o.change("%s is left out, since each node has a pool of its own", path.Child("pool"))
+		o.noteChange("%s is left out, since each node has a pool of its own", path.Child("pool"))
 	}
 	if spec.NodeName != nil {
-		o.change("%s is left out, since each node that meets the requirements has slices of its own", path.Child("nodeName"))
+		o.noteChange("%s is left out, since each node that meets the requirements has slices of its own", path.Child("nodeName"))
 	}
 }
 
-// device checks a device's driver, and names the attributes as they are published.
-func (o *nodeOverlay) device(given *overlayDevice, driver string, path *field.Path) v1alpha1.DeviceTemplate {
+// adaptDevice checks the driver of a device, and gives its attributes the names to publish.
+func (o *nodeOverlay) adaptDevice(given *overlayDevice, driver string, path *field.Path) v1alpha1.DeviceTemplate {
 	if given.Driver != nil && *given.Driver != driver {
-		o.refuse(field.Invalid(path.Child("driver"), *given.Driver, fmt.Sprintf("must be the driver of the slice, %q, or left out", driver)))
+		o.addProblems(field.Invalid(path.Child("driver"), *given.Driver, fmt.Sprintf("must be the driver of the slice, %q, or left out", driver)))
 	}
 	device := given.DeviceTemplate
 	device.Attributes = map[resourcev1.QualifiedName]v1alpha1.Attribute{}
@@ -181,8 +180,8 @@ func (o *nodeOverlay) device(given *overlayDevice, driver string, path *field.Pa
 	return device
 }
 
-// draftFor finds or makes the draft for a slice's driver. What all slices of a
-// pool have in common must be the same in all of them.
+// draftFor finds or makes the draft for a slice's driver. Fields of the pool must be the same in all
+// of its slices.
 func (o *nodeOverlay) draftFor(spec *overlaySliceSpec, path *field.Path) *draft {
 	driver := o.driverName(spec.Driver, path.Child("driver").String())
 	for _, d := range o.drafts {
@@ -190,16 +189,16 @@ func (o *nodeOverlay) draftFor(spec *overlaySliceSpec, path *field.Path) *draft 
 			continue
 		}
 		if !apiequality.Semantic.DeepEqual(d.template.Spec.PartitionTypeAttribute, spec.PartitionTypeAttribute) {
-			o.refuse(field.Invalid(path.Child("partitionTypeAttribute"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
+			o.addProblems(field.Invalid(path.Child("partitionTypeAttribute"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
 		}
 		if !slices.Equal(d.template.Spec.SkipNodeOperations, spec.SkipNodeOperations) {
-			o.refuse(field.Invalid(path.Child("skipNodeOperations"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
+			o.addProblems(field.Invalid(path.Child("skipNodeOperations"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
 		}
 		return d
 	}
 	d := newDraft(templateName("nodeoverlay-"+o.name, driver), driver, nodeOverlayPriority+o.spec.Weight)
 	for _, name := range []string{"driver", "devices", "partitionTypeAttribute", "skipNodeOperations"} {
-		d.from(field.NewPath("spec", name), path.Child(name))
+		d.setOrigin(field.NewPath("spec", name), path.Child(name))
 	}
 	d.template.Spec.PartitionTypeAttribute, d.template.Spec.SkipNodeOperations = spec.PartitionTypeAttribute, spec.SkipNodeOperations
 	for i, requirement := range o.spec.Requirements {
@@ -213,7 +212,7 @@ func (o *nodeOverlay) addCounters(d *draft, given []resourcev1.CounterSet, path 
 	for i, set := range given {
 		o.checkName(set.Name, path.Index(i).Child("name"))
 		spec := &d.template.Spec
-		d.from(field.NewPath("spec", "sharedCounters").Index(len(spec.SharedCounters)), path.Index(i))
+		d.setOrigin(field.NewPath("spec", "sharedCounters").Index(len(spec.SharedCounters)), path.Index(i))
 		spec.SharedCounters = append(spec.SharedCounters, v1alpha1.CounterSetTemplate{Name: set.Name, Counters: set.Counters})
 	}
 }

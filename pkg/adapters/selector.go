@@ -14,45 +14,44 @@ import (
 
 var (
 	terms = field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
-	// expressions are those of the one term where the document knows no terms.
+	// expressions is the path of the only term, for documents without terms.
 	expressions = terms.Index(0).Child("matchExpressions")
 )
 
-// fake is what all nodes are that kwok-dra acts for.
-var fake = labels.Set{"kwok.x-k8s.io/node": "fake"}
+// fakeNodeLabels are the labels that every node of kwok-dra is taken to have.
+var fakeNodeLabels = labels.Set{"kwok.x-k8s.io/node": "fake"}
 
-// require adds a requirement for the labels of nodes, and returns where it is.
-func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
+// requireNodeLabel adds a requirement for the labels of nodes, and returns its path.
+func (d *draft) requireNodeLabel(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
 	spec := &d.template.Spec
 	if spec.NodeSelector == nil {
 		spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
 	}
 	term := &spec.NodeSelector.NodeSelectorTerms[0]
 	at = expressions.Index(len(term.MatchExpressions))
-	d.from(at, origin)
+	d.setOrigin(at, origin)
 	term.MatchExpressions = append(term.MatchExpressions, requirement)
 	return at
 }
 
-// requireLabels adds the requirements of a label selector. A requirement of the
-// label kwok.x-k8s.io/node that "fake" meets is met by every node that kwok-dra
-// acts for: KWOK itself has it as an annotation, and so do nodes that have no
-// such label.
+// requireLabels adds the requirements of a label selector. Every node that kwok-dra acts for meets a
+// requirement of the label kwok.x-k8s.io/node that the value "fake" meets, even without the label:
+// KWOK itself marks nodes with an annotation of that name.
 func (a *adapter) requireLabels(d *draft, selector *metav1.LabelSelector, path *field.Path) {
-	a.require(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
+	a.requireField(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
 		"matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node")
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		expression := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{selector.MatchLabels[key]}}
 		origin := path.Child("matchLabels").Key(key)
 		if at := d.requireLabel(expression, origin); at != nil {
-			d.from(at.Child("key"), origin)
-			d.from(at.Child("values").Index(0), origin)
+			d.setOrigin(at.Child("key"), origin)
+			d.setOrigin(at.Child("values").Index(0), origin)
 		}
 	}
 	for i, expression := range selector.MatchExpressions {
 		origin := path.Child("matchExpressions").Index(i)
 		if !slices.Contains(labelOperators, expression.Operator) {
-			a.refuse(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
+			a.addProblems(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
 		}
 		d.requireLabel(expression, origin)
 	}
@@ -62,19 +61,19 @@ var labelOperators = []metav1.LabelSelectorOperator{
 	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
 }
 
-// requireLabel adds a requirement of a label selector, and returns where it is, or
-// nil where every fake node meets it.
+// requireLabel adds a requirement of a label selector, and returns its path, or nil if every fake
+// node meets it.
 func (d *draft) requireLabel(expression metav1.LabelSelectorRequirement, origin *field.Path) (at *field.Path) {
 	alone, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression}})
-	if fake.Has(expression.Key) && err == nil && alone.Matches(fake) {
+	if fakeNodeLabels.Has(expression.Key) && err == nil && alone.Matches(fakeNodeLabels) {
 		return nil
 	}
-	return d.require(corev1.NodeSelectorRequirement{
+	return d.requireNodeLabel(corev1.NodeSelectorRequirement{
 		Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values,
 	}, origin)
 }
 
-// Karpenter has two operators more than Kubernetes has for nodes.
+// Karpenter has two more operators for nodes than Kubernetes.
 const (
 	atLeast corev1.NodeSelectorOperator = "Gte"
 	atMost  corev1.NodeSelectorOperator = "Lte"
@@ -83,22 +82,22 @@ const (
 // requireOverlaid adds a requirement of a NodeOverlay.
 func (a *adapter) requireOverlaid(d *draft, requirement corev1.NodeSelectorRequirement, origin *field.Path) {
 	if requirement.Operator != atLeast && requirement.Operator != atMost {
-		d.require(requirement, origin)
+		d.requireNodeLabel(requirement, origin)
 		return
 	}
 	values := origin.Child("values")
 	if len(requirement.Values) != 1 {
-		a.refuse(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
+		a.addProblems(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
 		return
 	}
 	number, err := strconv.ParseInt(requirement.Values[0], 10, 64)
 	if err != nil || number < 0 || number == math.MaxInt64 {
-		a.refuse(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
+		a.addProblems(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
 		return
 	}
 	operator, bound := corev1.NodeSelectorOpGt, number-1
 	if requirement.Operator == atMost {
 		operator, bound = corev1.NodeSelectorOpLt, number+1
 	}
-	d.require(corev1.NodeSelectorRequirement{Key: requirement.Key, Operator: operator, Values: []string{strconv.FormatInt(bound, 10)}}, origin)
+	d.requireNodeLabel(corev1.NodeSelectorRequirement{Key: requirement.Key, Operator: operator, Values: []string{strconv.FormatInt(bound, 10)}}, origin)
 }

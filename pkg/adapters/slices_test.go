@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -55,7 +56,9 @@ func published(t *testing.T, name string, adapt func(text string) (*config.Adapt
 		pools, refusals, err := devices.Standing(chosen, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err)
 		require.Empty(t, refusals)
-		needs, err := plan.New(t.Context(), resourceslice.NewProber(fake.NewClientset()), node, pools, nil)
+		fitted, err := features.Fit(t.Context(), resourceslice.NewProber(fake.NewClientset()), pools)
+		require.NoError(t, err)
+		needs, err := plan.New("", node, &fitted, nil)
 		require.NoError(t, err)
 		made = append(made, needs.Create...)
 	}

@@ -57,7 +57,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	s := newSidecar(o, client, objects, store, owner, events)
-	return s.run(ctx)
+	return s.runParts(ctx)
 }
 
 // newStore makes the store with the configuration files in it.
@@ -77,15 +77,15 @@ func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	return store, store.Replace(config.FilesCarrier, documents)
 }
 
-// tune sets what a fleet needs: client-go's default of 5 requests per second
+// tuneClient sets what a fleet needs: client-go's default of 5 requests per second
 // would take hours for it, and protobuf halves the cost of decoding.
-func tune(c *rest.Config, qps float32) *rest.Config {
+func tuneClient(c *rest.Config, qps float32) *rest.Config {
 	c.QPS = qps
 	c.Burst = max(1, int(2*qps))
 	c.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	c.Wrap(reconnect)
+	c.Wrap(wrapReconnecting)
 	return c
 }
 
@@ -155,7 +155,7 @@ func Collectors(extensions ...Extension) []prometheus.Collector {
 	return newSidecar(NewOptions(extensions...), client, nil, config.NewStore(config.FilesCarrier), owner, record.NewBroadcaster()).collectors
 }
 
-func (s *sidecar) run(ctx context.Context) error {
+func (s *sidecar) runParts(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors...)
@@ -166,7 +166,7 @@ func (s *sidecar) run(ctx context.Context) error {
 			site.checks = append(site.checks, part.Check)
 		}
 	}
-	server, err := s.listen(ctx, site)
+	server, err := s.startServing(ctx, site)
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (s *sidecar) run(ctx context.Context) error {
 		"installation", s.Owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String(),
 	}, s.options.startLog...)...)
 	var running sync.WaitGroup
-	running.Go(func() { server.run(ctx) })
-	running.Go(func() { s.tellUnreachable(ctx) })
+	running.Go(func() { server.runServer(ctx) })
+	running.Go(func() { s.logUntilReachable(ctx) })
 	running.Go(func() {
 		if cache.WaitFor(ctx, "", site.synced...) {
 			logger.Info("Ready")
@@ -197,23 +197,23 @@ func (s *sidecar) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *sidecar) listen(ctx context.Context, site *site) (*server, error) {
-	secure, guard, err := s.options.secure(s.Client)
+func (s *sidecar) startServing(ctx context.Context, site *site) (*server, error) {
+	secure, guard, err := s.options.newAccess(s.Client)
 	if err != nil {
 		return nil, err
 	}
 	site.guard = guard
-	return serve(ctx, s.options.ServerAddress, site.handler(), secure)
+	return startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
 }
 
 // askAgain is how long after a failure the API server is asked again.
 const askAgain = 5 * time.Second
 
-// tellUnreachable logs that the API server does not answer, until it has answered
+// logUntilReachable logs that the API server does not answer, until it has answered
 // once. Without it the caches would wait in silence: client-go does not report
 // connections that are refused.
-func (s *sidecar) tellUnreachable(ctx context.Context) {
-	for more := true; more; more = pause(ctx, askAgain) {
+func (s *sidecar) logUntilReachable(ctx context.Context) {
+	for more := true; more; more = waitOrDone(ctx, askAgain) {
 		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return

@@ -20,5 +20,5 @@ func RunOn(ctx context.Context, o *Options, client kubernetes.Interface, objects
 	}
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
-	return newSidecar(o, client, objects, store, owner, events).run(ctx)
+	return newSidecar(o, client, objects, store, owner, events).runParts(ctx)
 }

@@ -77,7 +77,7 @@ func TestExtension(t *testing.T) {
 		require.Contains(t, s.routes, "/")
 		ctx, cancel := context.WithCancel(quiet(t))
 		ended := make(chan error)
-		go func() { ended <- s.run(ctx) }()
+		go func() { ended <- s.runParts(ctx) }()
 		time.Sleep(time.Minute)
 		require.True(t, ran.Load())
 		cancel()

@@ -197,8 +197,8 @@ func (o *Options) Complete() error {
 	return o.Managed.Complete()
 }
 
-// secure returns the TLS configuration and the guard of secure serving, or nil.
-func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
+// newAccess returns the TLS configuration and the guard of secure serving, or nil.
+func (o *Options) newAccess(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
 	if !o.SecureServing {
 		return nil, nil, nil
 	}
@@ -261,7 +261,7 @@ func (o *Options) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig", err)
 	}
-	return tune(found, o.KubeAPIQPS), nil
+	return tuneClient(found, o.KubeAPIQPS), nil
 }
 
 // newOwner makes the Owner, which decides which nodes this replica acts for.

@@ -120,10 +120,10 @@ func TestFlags(t *testing.T) {
 
 func TestTune(t *testing.T) {
 	t.Parallel()
-	none := tune(&rest.Config{}, -1)
+	none := tuneClient(&rest.Config{}, -1)
 	require.Negative(t, none.QPS)
 	require.Equal(t, "application/vnd.kubernetes.protobuf", none.ContentType)
 	require.Equal(t, "kwok-dra/"+version.Get(), none.UserAgent)
-	require.Equal(t, 100, tune(&rest.Config{}, 50).Burst)
-	require.Equal(t, 1, tune(&rest.Config{}, 0.1).Burst, "a burst of 0 would let nothing through")
+	require.Equal(t, 100, tuneClient(&rest.Config{}, 50).Burst)
+	require.Equal(t, 1, tuneClient(&rest.Config{}, 0.1).Burst, "a burst of 0 would let nothing through")
 }

@@ -29,7 +29,7 @@ const auditID = "Audit-Id"
 // reconnecting is the transport of requests to the API server.
 type reconnecting struct{ http.RoundTripper }
 
-func reconnect(next http.RoundTripper) http.RoundTripper { return reconnecting{next} }
+func wrapReconnecting(next http.RoundTripper) http.RoundTripper { return reconnecting{next} }
 
 // RoundTrip implements http.RoundTripper. A request of a reflector fails only if
 // the API server refuses it; if no API server answers, the request is repeated
@@ -40,11 +40,11 @@ func reconnect(next http.RoundTripper) http.RoundTripper { return reconnecting{n
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.isAhead(request) {
 		klog.FromContext(request.Context()).Info("The API server has gone back to older resource versions, as after a restore of etcd from a backup; listing anew", "path", request.URL.Path)
-		return expired(request)
+		return answerExpired(request)
 	}
 	for first := true; ; first = false {
 		response, err := t.RoundTripper.RoundTrip(request)
-		if !fillsCache(request) || !away(response, err) || !pause(request.Context(), wait.Jitter(reconnectPeriod, 1)) {
+		if !fillsCache(request) || !isServerAway(response, err) || !waitOrDone(request.Context(), wait.Jitter(reconnectPeriod, 1)) {
 			return response, err
 		}
 		status := ""
@@ -91,8 +91,8 @@ func (t reconnecting) isAhead(request *http.Request) bool {
 	return err == nil && order < 0
 }
 
-// expired is the answer to a watch from a version that the API server does not have.
-func expired(request *http.Request) (*http.Response, error) {
+// answerExpired is the answer to a watch from a version that the API server does not have.
+func answerExpired(request *http.Request) (*http.Response, error) {
 	status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)
@@ -111,9 +111,9 @@ func fillsCache(request *http.Request) bool {
 	return request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
 }
 
-// away reports whether no API server answers, or only a proxy without one behind it, or
+// isServerAway reports whether no API server answers, or only a proxy without one behind it, or
 // one without etcd.
-func away(response *http.Response, err error) bool {
+func isServerAway(response *http.Response, err error) bool {
 	return err != nil || response.StatusCode >= http.StatusInternalServerError && !isTooLarge(response)
 }
 
@@ -125,8 +125,8 @@ func isTooLarge(response *http.Response) bool {
 	return response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != "" && response.Header.Get("Retry-After") != ""
 }
 
-// pause reports whether the context outlasts a time.
-func pause(ctx context.Context, d time.Duration) bool {
+// waitOrDone reports whether the context outlasts a time.
+func waitOrDone(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

@@ -27,13 +27,13 @@ import (
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	answer := &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}
-	require.True(t, away(answer, nil), "of a proxy")
+	require.True(t, isServerAway(answer, nil), "of a proxy")
 	answer.Header.Set("Audit-ID", "b7a2")
-	require.False(t, away(answer, nil))
+	require.False(t, isServerAway(answer, nil))
 	answer.Header.Del("Retry-After")
-	require.True(t, away(answer, nil), "of one that has not got it in time")
+	require.True(t, isServerAway(answer, nil), "of one that has not got it in time")
 	answer.StatusCode = http.StatusServiceUnavailable
-	require.True(t, away(answer, nil), "of one that is shutting down")
+	require.True(t, isServerAway(answer, nil), "of one that is shutting down")
 }
 
 // outage is an API server that is not there for a while, and that has one ConfigMap then.
@@ -64,7 +64,7 @@ func (o *outage) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (o *outage) client(t *testing.T) kubernetes.Interface {
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnect(o)})
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: wrapReconnecting(o)})
 	require.NoError(t, err)
 	return client
 }
@@ -160,7 +160,7 @@ func TestWatchesOfRestoredBackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(quiet(t))
 		server := &restored{version: 1000}
-		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnect(server)})
+		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: wrapReconnecting(server)})
 		require.NoError(t, err)
 		informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
 		var running sync.WaitGroup

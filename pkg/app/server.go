@@ -62,39 +62,39 @@ type site struct {
 // MetricsRoutes are those of more metrics.
 const MetricsRoutes = "GET /metrics/"
 
-func (s *site) handler() http.Handler {
+func (s *site) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { healthy(w, s.checks) })
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { tellVersion(w) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, s.synced) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerHealthz(w, s.checks) })
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answerVersion(w) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answerReadyz(w, s.synced) })
 	// The global registry has the metrics of client-go, Go and the process, as in
 	// Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
-	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", s.requireAccess(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	for pattern, handler := range s.routes {
-		mux.Handle(pattern, s.guarded(handler))
+		mux.Handle(pattern, s.requireAccess(handler))
 	}
 	if s.routes[MetricsRoutes] == nil { // which are no routes of a page either
 		mux.Handle(MetricsRoutes, http.NotFoundHandler())
 	}
 	if s.profiling {
-		mux.Handle("/debug/pprof/", s.guarded(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/profile", s.guarded(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/trace", s.guarded(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", s.requireAccess(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", s.requireAccess(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", s.requireAccess(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
 }
 
-func (s *site) guarded(handler http.Handler) http.Handler {
+func (s *site) requireAccess(handler http.Handler) http.Handler {
 	if s.guard == nil {
 		return handler
 	}
 	return s.guard.Wrap(handler)
 }
 
-// serve listens on the address, so that a port that is taken is an error at
+// startServer listens on the address, so that a port that is taken is an error at
 // once.
-func serve(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (*server, error) {
+func startServer(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (*server, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -107,8 +107,8 @@ func serve(ctx context.Context, address string, handler http.Handler, secure *tl
 	return &server{listener, handler, secure}, nil
 }
 
-// healthy answers 200, or 500 if a check fails.
-func healthy(w http.ResponseWriter, checks []func() error) {
+// answerHealthz answers 200, or 500 if a check fails.
+func answerHealthz(w http.ResponseWriter, checks []func() error) {
 	for _, check := range checks {
 		if err := check(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -118,8 +118,8 @@ func healthy(w http.ResponseWriter, checks []func() error) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// tellVersion answers as the /version of Kubernetes' components.
-func tellVersion(w http.ResponseWriter) {
+// answerVersion answers as the /version of Kubernetes' components.
+func answerVersion(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(version.Info())
 }
@@ -134,8 +134,8 @@ func newBuildInfo() prometheus.Collector {
 	return metric
 }
 
-// ready answers 200 once all caches have synced.
-func ready(w http.ResponseWriter, synced []cache.DoneChecker) {
+// answerReadyz answers 200 once all caches have synced.
+func answerReadyz(w http.ResponseWriter, synced []cache.DoneChecker) {
 	for _, checker := range synced {
 		if !cache.IsDone(checker) {
 			http.Error(w, "waiting for the cache of "+checker.Name(), http.StatusServiceUnavailable)
@@ -145,10 +145,10 @@ func ready(w http.ResponseWriter, synced []cache.DoneChecker) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// run serves until ctx ends, and so do requests, also those that wait for a change.
+// runServer serves until ctx ends, and so do requests, also those that wait for a change.
 // Slow and silent clients cannot hold it up for long; profiles extend the limit of
 // their answers by themselves.
-func (s *server) run(ctx context.Context) {
+func (s *server) runServer(ctx context.Context) {
 	if s == nil {
 		return
 	}

@@ -30,14 +30,13 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
-func quiet(t *testing.T) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
+// quiet is the context of a test.
+var quiet = runtest.QuietContext
 
 // checker is a cache that syncs when its channel is closed.
 type checker struct {
@@ -64,12 +63,12 @@ func servingSite(t *testing.T, site *site, devices http.Handler) func(path strin
 	if devices != nil {
 		site.routes[MetricsRoutes] = devices
 	}
-	s, err := serve(ctx, "127.0.0.1:0", site.handler(), nil)
+	s, err := startServer(ctx, "127.0.0.1:0", site.newHandler(), nil)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		s.run(ctx)
+		s.runServer(ctx)
 	}()
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(func() {
@@ -102,7 +101,7 @@ func TestHealth(t *testing.T) {
 	checks := []func() error{func() error { return nil }, func() error { return stuck }}
 	answer := func() (int, string) {
 		recorder := httptest.NewRecorder()
-		(&site{checks: checks, routes: map[string]http.Handler{"/": http.NotFoundHandler()}}).handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
+		(&site{checks: checks, routes: map[string]http.Handler{"/": http.NotFoundHandler()}}).newHandler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
 		return recorder.Code, recorder.Body.String()
 	}
 	code, body := answer()
@@ -146,16 +145,16 @@ func TestSecureServing(t *testing.T) {
 		return true, review, nil
 	})
 	o := &Options{SecureServing: true, Profiling: true}
-	secure, guard, err := o.secure(client)
+	secure, guard, err := o.newAccess(client)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
-	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: guard, profiling: true}).handler(), secure)
+	s, err := startServer(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: guard, profiling: true}).newHandler(), secure)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		s.run(ctx)
+		s.runServer(ctx)
 	}()
 	browser := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // signed by nobody
 	defer func() {
@@ -194,7 +193,7 @@ func TestServerEndsRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(quiet(t))
 	entered := make(chan struct{})
-	s, err := serve(ctx, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s, err := startServer(ctx, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-r.Context().Done()
 	}), nil)
@@ -215,16 +214,16 @@ func TestServerEndsRequestsThatWait(t *testing.T) {
 		<-entered
 		cancel()
 	}()
-	s.run(ctx)
+	s.runServer(ctx)
 	require.NoError(t, <-answered)
 }
 
 func TestServerWithoutAnAddress(t *testing.T) {
 	t.Parallel()
-	s, err := serve(quiet(t), "", http.NotFoundHandler(), nil)
+	s, err := startServer(quiet(t), "", http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	require.Nil(t, s)
-	s.run(t.Context())
+	s.runServer(t.Context())
 }
 
 func TestServerOnAPortThatIsTaken(t *testing.T) {
@@ -233,7 +232,7 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
-	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler(), nil)
+	_, err = startServer(quiet(t), listener.Addr().String(), http.NotFoundHandler(), nil)
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }
 
@@ -293,7 +292,7 @@ func TestSidecar(t *testing.T) {
 		s := newSidecar(o, client, nil, store, owner, events)
 
 		ended := make(chan error)
-		go func() { ended <- s.run(ctx) }()
+		go func() { ended <- s.runParts(ctx) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		published, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})

@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/extensions"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 // TestSidecarWithExtensions runs all of it on a fake cluster, and the end leaves nothing behind.
@@ -40,7 +39,7 @@ func TestSidecarWithExtensions(t *testing.T) {
 			"--server-address=", "--leader-elect-resource-namespace=kube-system",
 		}))
 		require.NoError(t, o.Complete())
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+		ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 		ended := make(chan error)
 		go func() { ended <- app.RunOn(ctx, o, client, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())) }()
 		time.Sleep(2 * time.Minute)

@@ -13,8 +13,8 @@ import (
 // syncFile is replaced by tests, which see what is synced, and when.
 var syncFile = (*os.File).Sync
 
-// Write writes a file so that whoever reads it sees all of it or what was there before, also after
-// the machine has lost its power. Where it fails, nothing of it is left.
+// Write replaces a file so that readers see all of it or what was there before, even after a loss of
+// power. A failed Write leaves nothing behind.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	written, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -37,8 +37,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// syncFolder has the names in a folder outlive a loss of power. The content of a file alone does not
-// bring its name.
+// syncFolder makes the names in a folder survive a loss of power. To sync a file does not sync its name.
 func syncFolder(folder string) error {
 	opened, err := os.OpenFile(folder, os.O_RDONLY, 0)
 	if err != nil {

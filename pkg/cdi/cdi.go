@@ -38,14 +38,14 @@ func (s *Spec) ID(device *Device) string {
 	return s.Kind + "=" + device.Name
 }
 
-// The limits of a folder. A spec of a node with eight GPUs and all their partitions has 100 kB.
+// Limits of a folder. The spec of a node with eight GPUs and all their partitions has 100 kB.
 const (
 	mostEntries = 10_000
 	mostInFile  = 1 << 20
 	mostInAll   = 16 << 20
 )
 
-// Files are the files of specs in a folder.
+// Files returns the paths of the specs in a folder.
 func Files(folder string) (sets.Set[string], error) {
 	entries, err := untrusted.ReadDir(folder, mostEntries)
 	if err != nil {
@@ -60,7 +60,7 @@ func Files(folder string) (sets.Set[string], error) {
 	return files, nil
 }
 
-// Specs are those of a folder.
+// Specs are the specs of a folder.
 type Specs []Spec
 
 // Read reads the specs in a folder, in the order of their names. A file that the driver has just
@@ -99,8 +99,8 @@ func Read(root, folder string) (Specs, error) {
 	return specs, errors.Join(errs...)
 }
 
-// find finds a device by its id.
-func (s Specs) find(id string) (*Spec, *Device) {
+// findDevice returns the device with an id and its spec, or nil.
+func (s Specs) findDevice(id string) (*Spec, *Device) {
 	for i := range s {
 		for k := range s[i].Devices {
 			if s[i].ID(&s[i].Devices[k]) == id {
@@ -111,27 +111,27 @@ func (s Specs) find(id string) (*Spec, *Device) {
 	return nil, nil
 }
 
-// Check says which devices no spec has, or is nil.
+// Check returns an error that names each device that no spec has.
 func (s Specs) Check(ids []string) error {
 	var errs []error
 	for _, id := range ids {
-		if _, device := s.find(id); device == nil {
+		if _, device := s.findDevice(id); device == nil {
 			errs = append(errs, fmt.Errorf("no spec of %d in the folder of CDI specs has device %s", len(s), id))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Injections are what a runtime does for devices: the edits of each one's spec, once, and
-// then its own (InjectDevices in pkg/cdi of container-device-interface). Of these there
-// are the variables, mounts and device nodes.
+// Injections returns what a runtime injects for devices: the edits of each device's spec, once, and then
+// those of the device (InjectDevices in pkg/cdi of container-device-interface). It returns variables,
+// mounts and device nodes only.
 func (s Specs) Injections(ids []string) ([]containerview.Injection, error) {
 	if err := s.Check(ids); err != nil {
 		return nil, err
 	}
 	var injections []containerview.Injection
 	for _, id := range ids {
-		spec, device := s.find(id)
+		spec, device := s.findDevice(id)
 		ofSpec, err := newInjection("CDI spec "+spec.File, spec.ContainerEdits)
 		if err != nil {
 			return nil, err

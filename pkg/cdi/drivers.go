@@ -28,7 +28,7 @@ type Drivers struct {
 func (d *Drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
 	var all []containerview.Injection
 	for i, result := range results {
-		injections, err := d.injections(pod, claim, results[i:i+1])
+		injections, err := d.injectionsFor(pod, claim, results[i:i+1])
 		if err != nil {
 			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, err)
 		}
@@ -37,7 +37,7 @@ func (d *Drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, r
 	return all, nil
 }
 
-func (d *Drivers) injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, one []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+func (d *Drivers) injectionsFor(pod *corev1.Pod, claim *resourcev1.ResourceClaim, one []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
 	ids, returned := d.Returned(claim, one[0])
 	if !returned {
 		return d.Drivers.Injections(pod, claim, one)

@@ -20,9 +20,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// pluginPause is the least time between two looks at the Pods of a node for what its plugins do or
-// tell, so that a plugin that flaps does not write without end. Sockets are looked for as often.
-const pluginPause = time.Second
+// pluginEventInterval is how often changes of a node's plugins requeue its Pods at most, so that a plugin that flaps does
+// not cause endless writes. Sockets are scanned at the same pace.
+const pluginEventInterval = time.Second
 
 // Controller prepares and unprepares the claims of Pods on fake nodes.
 type Controller struct {
@@ -31,19 +31,19 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
+// Options configure a Controller. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
-	// Caches and Owner are run by the caller.
+	// The caller runs Caches and Owner.
 	Caches *observe.Caches
 	Owner  *shard.Owner
 	Events record.EventBroadcaster
-	// DriverPods are run by the caller. Without them none are known.
+	// DriverPods, if set, knows the driver Pods of templates. The caller runs it.
 	DriverPods devices.Presence
-	// Kubelets know the real drivers, if there can be any. They are run by the caller.
+	// Kubelets, if set, knows the real drivers. The caller runs it.
 	Kubelets Kubelets
-	// KubeletRecorder records what a kubelet measures.
+	// KubeletRecorder, if set, records what a kubelet measures.
 	KubeletRecorder KubeletRecorder
 }
 
@@ -62,19 +62,19 @@ func New(o Options) *Controller {
 		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
-	o.KubeletRecorder.CountInUse(observer.states.inUse)
+	o.KubeletRecorder.CountInUse(observer.states.countInUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)
-	o.Owner.OnChange(c.take, c.enqueueAll)
+	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
 	if o.Kubelets != nil {
-		o.Kubelets.OnChange(loop.NewDamper(pluginPause, c.enqueueNode).Add, c.pods.loop.Add)
+		o.Kubelets.OnChange(loop.NewDamper(pluginEventInterval, c.enqueueNode).Add, c.pods.loop.Add)
 	}
 	c.addHandlers()
 	return c
 }
 
-// Metrics is the collector of the Controller's metrics.
+// Metrics collects the Controller's metrics.
 func (c *Controller) Metrics() prometheus.Collector {
 	return c.observer.states.metrics.all
 }
@@ -84,17 +84,16 @@ func (c *Controller) CheckHealth() error {
 	return errors.Join(c.pods.loop.CheckHealth(), c.claims.loop.CheckHealth())
 }
 
-// Run prepares with that many workers for Pods, and as many for claims, until
-// ctx ends, and returns when all that it started has stopped. It begins when all
-// caches are complete: what is not known to be published would be asked for, Pod by Pod.
+// Run prepares until ctx ends, with the given number of workers for Pods and as many for claims. It returns once everything
+// that it started has stopped. It waits for complete caches first, since it would read what they lack for each Pod.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() { c.pods.askForHealth(ctx) })
+	running.Go(func() { c.pods.retryHealthSupport(ctx) })
 	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
-	c.pods.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
+	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended
 	running.Wait()
 }
 
@@ -103,12 +102,12 @@ func (c *Controller) IsPrepared(claim types.UID) bool {
 	return len(c.observer.states.usersOf(claim)) > 0
 }
 
-// FailureOf is why preparing fails for one of the consumers of a claim, or is empty.
+// FailureOf returns why preparing fails for one of the consumers of a claim, or "".
 func (c *Controller) FailureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
 	return c.observer.states.failureOf(consumers)
 }
 
-// Changes counts what changes the Pods, the claims, and what is known of both.
+// Changes counts the changes of Pods, of claims, and of what is prepared.
 func (c *Controller) Changes() uint64 {
 	return c.observer.states.changes.Load()
 }

@@ -86,7 +86,7 @@ func TestRestartWritesNothing(t *testing.T) {
 				w.wrote("")
 				w.read("")
 				w.settled()
-				require.Equal(t, 2, w.controller.observer.states.prepared(), "what is in use is known again")
+				require.Equal(t, 2, w.controller.observer.states.countPrepared(), "what is in use is known again")
 			})
 		})
 	}
@@ -128,7 +128,7 @@ func TestSharedClaimIsWrittenOnce(t *testing.T) {
 		w := newWorld(t, template("d", ""), append(objects, allocated("c", pods...))...)
 		w.counted(want)
 		w.settled()
-		require.Equal(t, 1, w.controller.observer.states.prepared())
+		require.Equal(t, 1, w.controller.observer.states.countPrepared())
 		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0)
 	})
 }
@@ -306,7 +306,7 @@ func TestPodOfTheSameName(t *testing.T) {
 		w.Remove(pod)
 		w.Add(again)
 		w.wrote("prepare b, ready p")
-		require.Equal(t, 1, w.controller.observer.states.prepared())
+		require.Equal(t, 1, w.controller.observer.states.countPrepared())
 		w.settled()
 	})
 }

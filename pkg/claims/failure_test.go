@@ -105,7 +105,7 @@ func TestFailWhen(t *testing.T) {
 		w.wrote("waiting p")
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
 		require.InDelta(t, 0, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0, "nothing was prepared")
-		require.Zero(t, w.controller.observer.states.prepared())
+		require.Zero(t, w.controller.observer.states.countPrepared())
 		time.Sleep(91 * time.Second)
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
 		w.editPod("p", say(corev1.ConditionTrue, ""))

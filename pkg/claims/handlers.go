@@ -3,7 +3,6 @@ package claims
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -21,7 +20,7 @@ func (c *Controller) addHandlers() {
 		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(old, pod *observe.Pod) {
 			if cached.Older(pod.ResourceVersion, old.ResourceVersion) {
-				c.observer.states.noteRestore()
+				c.observer.states.recordRestore()
 			}
 			c.podChanged(pod, false)
 		},
@@ -38,12 +37,12 @@ func (c *Controller) addHandlers() {
 	caches.Claims.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Claim]{
 		AddFunc: func(claim *observe.Claim) {
 			c.claimChanged(claim)
-			c.enqueueUsers(claim)
+			c.enqueuePodsUsing(claim)
 		},
 		UpdateFunc: func(old, claim *observe.Claim) {
 			c.claimChanged(claim)
 			if old.Allocated != claim.Allocated || old.Node != claim.Node {
-				c.enqueueUsers(claim)
+				c.enqueuePodsUsing(claim)
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
@@ -56,13 +55,12 @@ func (c *Controller) addHandlers() {
 	})
 }
 
-// podChanged queues a Pod with claims, which may just have been bound, and the claims
-// where it no longer uses them.
-func (c *Controller) podChanged(pod *observe.Pod, bound bool) {
+// podChanged queues a Pod with claims, and its claims if it has ended. The event may be that the Pod was bound.
+func (c *Controller) podChanged(pod *observe.Pod, isBound bool) {
 	if !pod.HasClaims() {
 		return
 	}
-	if bound {
+	if isBound {
 		c.observer.states.bound.Store(observe.Key(pod), boundPod{pod.UID, time.Now()})
 	}
 	c.observer.states.changes.Add(1)
@@ -72,7 +70,7 @@ func (c *Controller) podChanged(pod *observe.Pod, bound bool) {
 	}
 }
 
-// claimChanged queues a claim that there may be something to do about.
+// claimChanged queues a claim whose entries kwok-dra may have to write.
 func (c *Controller) claimChanged(claim *observe.Claim) {
 	c.observer.states.changes.Add(1)
 	if claim.Ours {
@@ -80,28 +78,25 @@ func (c *Controller) claimChanged(claim *observe.Claim) {
 	}
 }
 
-// enqueueUsers queues the Pods of a claim that comes or is allocated anew, since
-// what is allocated decides which replica prepares it. The Pods may have been seen
-// before it.
-func (c *Controller) enqueueUsers(claim *observe.Claim) {
+// enqueuePodsUsing queues the Pods of a claim that was created or allocated. They may have been seen before the claim, and
+// the allocation decides which replica prepares it.
+func (c *Controller) enqueuePodsUsing(claim *observe.Claim) {
 	for _, pod := range c.observer.Caches.Pods.Using(observe.Key(claim)) {
 		c.pods.loop.Add(observe.Key(pod))
 	}
 }
 
-// nodeChanged queues the Pods and claims of a node that comes or goes, or whose devices
-// turn healthy or unhealthy.
+// nodeChanged queues the Pods and claims of a node that was created or deleted, or whose devices may have another health.
 func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
-	if old == nil || now == nil || !c.sameToPods(old.Decode(), now.Decode()) {
-		c.take(name)
+	if old == nil || now == nil {
+		c.enqueueNodeAndClaims(name)
+		return
 	}
-}
-
-// sameToPods reports whether a change of a node matters to none of its Pods.
-func (c *Controller) sameToPods(old, node *corev1.Node) bool {
-	return old.UID == node.UID && c.observer.Caches.Nodes.Fake(old) == c.observer.Caches.Nodes.Fake(node) &&
-		lifecycle.PluginOf(old) == lifecycle.PluginOf(node) &&
-		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
+	nodes, before, after := c.observer.Caches.Nodes, old.Decode(), now.Decode()
+	if before.UID != after.UID || nodes.Fake(before) != nodes.Fake(after) || lifecycle.PluginOf(before) != lifecycle.PluginOf(after) ||
+		before.Annotations[v1alpha1.DeviceTaintsAnnotation] != after.Annotations[v1alpha1.DeviceTaintsAnnotation] {
+		c.enqueueNodeAndClaims(name)
+	}
 }
 
 func (c *Controller) enqueueClaims(pod *observe.Pod) {
@@ -110,7 +105,7 @@ func (c *Controller) enqueueClaims(pod *observe.Pod) {
 	}
 }
 
-// enqueueAll queues everything, since the configuration has changed.
+// enqueueAll queues all Pods and claims, after a change of the configuration.
 func (c *Controller) enqueueAll() {
 	for pod := range c.observer.Caches.Pods.All() {
 		c.podChanged(pod, false)
@@ -120,9 +115,9 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-// take queues the Pods and claims of a node that this replica may begin to act for,
-// including claims that no Pod uses, or none that has been seen.
-func (c *Controller) take(node string) {
+// enqueueNodeAndClaims queues the Pods of a node and all claims that are allocated on it, including those that no cached
+// Pod uses. This replica may be starting to act for the node.
+func (c *Controller) enqueueNodeAndClaims(node string) {
 	c.enqueueNode(node)
 	for _, claim := range c.observer.Caches.Claims.On(node) {
 		c.claimChanged(claim)

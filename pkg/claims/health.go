@@ -13,40 +13,40 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
-// healthAskInterval is how often an API server that drops the health of devices is asked again, and healthAskPods how
-// many Pods are looked at for that.
+// healthRetryInterval is how often kwok-dra writes the health of devices again although the API server drops it, and
+// healthRetryPods how many Pods it tries.
 const (
-	healthAskInterval = 15 * time.Minute
-	healthAskPods     = 10
+	healthRetryInterval = 15 * time.Minute
+	healthRetryPods     = 10
 )
 
-// learnHealth notes whether the API server keeps what was written. Once it does, all Pods show their health.
-func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.ContainerStatus) {
-	shown := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
+// recordHealthSupport records whether the API server has stored the health of devices. Once it does, all Pods show theirs.
+func (r *podReconciler) recordHealthSupport(ctx context.Context, statuses []corev1.ContainerStatus) {
+	showsHealth := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
 	switch {
 	case len(statuses) == 0:
-	case !slices.ContainsFunc(statuses, shown):
+	case !slices.ContainsFunc(statuses, showsHealth):
 		r.healthDropped.Store(true)
 		if !r.healthDropReported.Swap(true) {
-			klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
+			klog.FromContext(ctx).Info("The API server drops allocatedResourcesStatus of Pods; its feature gate ResourceHealthStatus is off")
 		}
 	case r.healthDropReported.Swap(false):
-		klog.FromContext(ctx).Info("The API server keeps allocatedResourcesStatus of Pods now")
+		klog.FromContext(ctx).Info("The API server stores allocatedResourcesStatus of Pods")
 		r.enqueueForHealth(math.MaxInt)
 	}
 }
 
-// askForHealth asks an API server that drops the health of devices again and again, until ctx ends: the feature gate may be
-// turned on, as by an upgrade.
-func (r *podReconciler) askForHealth(ctx context.Context) {
+// retryHealthSupport retries to show the health of devices until ctx ends, since an upgrade of the API server may turn
+// its feature gate on.
+func (r *podReconciler) retryHealthSupport(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		if r.healthDropped.Swap(false) {
-			r.enqueueForHealth(healthAskPods)
+			r.enqueueForHealth(healthRetryPods)
 		}
-	}, healthAskInterval)
+	}, healthRetryInterval)
 }
 
-// enqueueForHealth queues as many Pods that may have health to show, no matter which.
+// enqueueForHealth queues up to count Pods that may have health to show.
 func (r *podReconciler) enqueueForHealth(count int) {
 	o := r.observer
 	for pod := range o.Caches.Pods.All() {

@@ -1,14 +1,9 @@
 package claims
 
 import (
-	"context"
-	"testing"
-
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
@@ -28,12 +23,6 @@ var (
 	statusesOf    = claimstest.StatusesOf
 	noon          = claimstest.Noon
 )
-
-// quiet is a context that logs errors to the test.
-func quiet(t testing.TB) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0))))
-}
 
 // realNode is a Node with a kubelet.
 func realNode(name string) *corev1.Node {

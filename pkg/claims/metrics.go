@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the metrics of preparing.
+// metrics has the metrics of preparing.
 type metrics struct {
 	all *prometheus.Registry
 
@@ -52,7 +52,7 @@ func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
 	return m
 }
 
-// waitingPods counts when it is asked.
+// waitingPods is a collector that counts at each scrape.
 type waitingPods func() map[string]int
 
 var waitingDesc = prometheus.NewDesc("kwok_dra_waiting_pods",

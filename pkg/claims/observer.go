@@ -14,23 +14,52 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// observer reads what views are made of. It writes nothing.
+// observer reads what views are made of, from the caches and the API server. It writes nothing.
 type observer struct {
 	Options
 	states *states
 }
 
-// read asks the API server for what a view lacks. A failure by the caches is none yet: they may
-// lag behind.
-func (o *observer) read(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
-	if need.Claim == "" {
-		v.Claims.Live.HaveSlices[need.Slices], err = o.publishedLive(ctx, v.Set, v.Node, need.Slices)
+// newDriver returns what is known of the drivers of a view's node, given the driver Pods on it. The view's Pod is nil in a
+// look at a claim.
+func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
+	published := templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (has, known bool) {
+		if has := o.hasSlices(v.Set, v.Node, driver); has || v.Claims.Live == nil {
+			return has, true
+		}
+		has, known = v.Claims.Live.HaveSlices[driver]
+		return has, known
+	}}
+	ofTemplates := templates.New(v.Set, v.Node, published, pods)
+	if o.Kubelets == nil || !o.Kubelets.Enabled() {
+		return ofTemplates
+	}
+	ofKubelet := o.Kubelets.Driver(v.Pod, v.Node, v.Set.HasDriver)
+	return &drivers{templates: ofTemplates.Except(ofKubelet.Has), real: ofKubelet}
+}
+
+// readNeed reads from the API server what a view lacks.
+func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+	switch {
+	case need.LiveView:
+		v.Claims.Live = plan.NewLive()
+		if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
+			return nil
+		}
+		pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
+		if err == nil {
+			v.Driver = o.newDriver(v, pods)
+		}
+		return err
+	case need.Slices != "":
+		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
 		return err
 	}
 	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
@@ -50,16 +79,16 @@ func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*reso
 	return observe.SlimClaim(claim), nil
 }
 
-// published reports whether a driver has slices on a node, or in a pool that the node shares, by the cache.
-func (o *observer) published(set *config.Set, node *corev1.Node, driver string) bool {
+// hasSlices reports whether the cache has slices of a driver on a node, or in a pool that the node shares.
+func (o *observer) hasSlices(set *config.Set, node *corev1.Node, driver string) bool {
 	cached, isOfDriver := o.Caches.Slices, func(s *facts.Slice) bool { return s.Driver == driver }
 	return slices.ContainsFunc(cached.Of(facts.NodeKey(node.Name)), isOfDriver) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
 		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(cached.Of(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()}), isOfDriver)
 	})
 }
 
-// publishedLive asks for slices of the node, and of pools that it shares.
-func (o *observer) publishedLive(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
+// hasLiveSlices is like hasSlices, but asks the API server.
+func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
 	for _, name := range []string{node.Name, ""} {
 		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}
 		list, err := o.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
@@ -76,9 +105,9 @@ func (o *observer) publishedLive(ctx context.Context, set *config.Set, node *cor
 	return false, nil
 }
 
-// actsFor reports whether this replica acts for a Pod with those claims: for one with a claim that Pods on
-// several nodes can use the leader acts, for others the replica that acts for the node. So only one replica
-// writes to a claim. Real drivers write to theirs themselves, and only the replica of their node reaches them.
+// actsFor reports whether this replica acts for a Pod with these claims. The leader acts for a Pod with a claim that Pods
+// on several nodes can use, so that only one replica writes the claim; the replica of the node acts for all others. Claims
+// of real drivers count as others: those drivers write them themselves, and only the replica of the node reaches them.
 func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
 	if slices.ContainsFunc(claims, func(claim *resourcev1.ResourceClaim) bool {
 		return claim.Status.Allocation != nil && facts.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
@@ -88,7 +117,7 @@ func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim
 	return o.Owner.Acts(node.Name, true)
 }
 
-// isOfRealDrivers reports whether no device of an allocated claim is of a template, while real drivers can register.
+// isOfRealDrivers reports whether real drivers can register, and no device of an allocated claim is of a template.
 func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
 	set := o.Config.Current()
 	if set == nil || o.Kubelets == nil || !o.Kubelets.Enabled() {
@@ -99,9 +128,9 @@ func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
 	})
 }
 
-// unknown asks for the Pods that a claim is reserved for and that the cache does not have.
-func (o *observer) unknown(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
-	unknown := []*corev1.Pod{}
+// readUncachedConsumers gets the Pods that a claim is reserved for and that the cache lacks. The result is never nil.
+func (o *observer) readUncachedConsumers(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
+	uncached := []*corev1.Pod{}
 	for _, consumer := range claim.Status.ReservedFor {
 		if !facts.IsPod(consumer) || o.Caches.Pods.Has(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}, consumer.UID) {
 			continue
@@ -115,19 +144,19 @@ func (o *observer) unknown(ctx context.Context, claim *resourcev1.ResourceClaim)
 		}
 		if pod.UID == consumer.UID {
 			pod.ManagedFields = nil
-			unknown = append(unknown, pod)
+			uncached = append(uncached, pod)
 		}
 	}
-	return unknown, nil
+	return uncached, nil
 }
 
-// users are the consumers on fake nodes that a claim is prepared for, and the one that it
-// is being prepared for, if any. The oldest is first.
-func (o *observer) users(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
+// preparedConsumers lists the consumers on fake nodes that a claim is prepared for, and the joining Pod that it is being
+// prepared for, if any. The oldest is first.
+func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
 	var prepared []*corev1.Pod
 	users := append(o.states.usersOf(claim.UID), joining)
 	for _, pod := range consumers {
-		// What a Pod does not name, but is reserved for it, was prepared before the name was dropped.
+		// A Pod that does not name the claim has lost the name since the claim was prepared.
 		isPrepared := facts.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !facts.NamesClaim(pod, claim)
 		if o.Caches.Nodes.Has(pod.Spec.NodeName) && isPrepared {
 			prepared = append(prepared, pod)

@@ -15,11 +15,11 @@ import (
 
 // KubeletRecorder records what a kubelet measures.
 type KubeletRecorder interface {
-	// CountInUse sets what counts the claims that are prepared, by driver and all.
+	// CountInUse sets the function that counts the prepared claims, by driver and in total.
 	CountInUse(inUse func() (byDriver map[string]int, all int))
 	// Operation records an operation for all claims of a Pod.
 	Operation(name string, took time.Duration, failed bool)
-	// OperationCall records the call of a driver that an operation makes, as of a driver with templates.
+	// OperationCall records the call that an operation makes to a driver with templates.
 	OperationCall(driver, operation, code string, took time.Duration)
 }
 
@@ -36,14 +36,15 @@ func (noRecorder) CountInUse(func() (byDriver map[string]int, all int)) {}
 func (noRecorder) Operation(string, time.Duration, bool)                {}
 func (noRecorder) OperationCall(string, string, string, time.Duration)  {}
 
-// kubeletOperation is what the kubelet measures of a Pod, and since when it is due.
+// kubeletOperation is an operation of a Pod that the kubelet measures, and the time since when it is due.
 type kubeletOperation struct {
 	name  string
 	began time.Time
 }
 
-// begin notes what is due for a Pod. What Stages hold back is under way: so they play a slow driver.
-func (r *podReconciler) begin(s *podSync) {
+// startOperation records which operation is due for a Pod. An operation that Stages delay counts as in progress, since
+// Stages play slow drivers that way.
+func (r *podReconciler) startOperation(s *podSync) {
 	name, began := prepareResources, time.Now()
 	switch pod := s.view.Pod; {
 	case facts.IsEnding(pod):
@@ -52,7 +53,7 @@ func (r *podReconciler) begin(s *podSync) {
 		name = ""
 	default:
 		if bound, known := r.observer.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
-			began = bound.(boundPod).at // the Pod was in the queue since
+			began = bound.(boundPod).at // the Pod has been queued since
 		}
 	}
 	if s.state.operation.name != name {
@@ -60,39 +61,39 @@ func (r *podReconciler) begin(s *podSync) {
 	}
 }
 
-// ended counts an operation that is over for now, and the calls of drivers with templates: of those
-// that are called, pkg/kubelet counts them.
-func (r *podReconciler) ended(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
-	under := s.state.operation
+// finishOperation records an operation that has ended for now, and its calls of drivers with templates. The kubelets
+// record the calls of real drivers.
+func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
+	operation := s.state.operation
 	s.state.operation.name = ""
-	if under.name == "" || s.state.standby {
+	if operation.name == "" || s.state.standby {
 		return
 	}
-	took, code := time.Since(under.began), "OK"
-	r.observer.KubeletRecorder.Operation(under.name, took, failure != nil)
+	took, code := time.Since(operation.began), "OK"
+	r.observer.KubeletRecorder.Operation(operation.name, took, failure != nil)
 	switch {
-	case failure == nil: // the kubelet has the failures of single claims in an answer that is OK
+	case failure == nil:
 	case failure.Reason == plan.ReasonUnavailable:
 		code = "Unavailable"
-	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters:
-		return // the kubelet has called nobody
+	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters: // which the call returns with OK
+		return // a kubelet fails before it calls drivers
 	}
 	for driver := range drivers {
-		if templated(s.view.Driver, driver) {
-			r.observer.KubeletRecorder.OperationCall(driver, under.name, code, took)
+		if hasTemplates(s.view.Driver, driver) {
+			r.observer.KubeletRecorder.OperationCall(driver, operation.name, code, took)
 		}
 	}
 }
 
-// gone counts that the claims of a Pod are unprepared since it is gone. Their drivers are known to have
-// templates where there are no others.
-func (r *podReconciler) gone(state *podState, drivers sets.Set[string]) {
+// recordGonePod records that the claims of a deleted Pod are unprepared. Which drivers were real is no longer known, so
+// calls are recorded only if no driver can be.
+func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string]) {
 	if state == nil || drivers == nil || state.standby {
 		return
 	}
 	took := time.Duration(0)
-	if under := state.operation; under.name == unprepareResources {
-		took = time.Since(under.began)
+	if state.operation.name == unprepareResources {
+		took = time.Since(state.operation.began)
 	}
 	r.observer.KubeletRecorder.Operation(unprepareResources, took, false)
 	if r.observer.Kubelets != nil && r.observer.Kubelets.Enabled() {
@@ -105,24 +106,24 @@ func (r *podReconciler) gone(state *podState, drivers sets.Set[string]) {
 	}
 }
 
-// templated reports whether a driver has templates, and is no real one on the node.
-func templated(of plan.Driver, driver string) bool {
+// hasTemplates reports whether a driver has templates and is not a real one on the node.
+func hasTemplates(of plan.Driver, driver string) bool {
 	if both, ok := of.(*drivers); ok {
 		return both.templates.Has(driver)
 	}
 	return of.Has(driver)
 }
 
-// driversIn are the drivers of the claims that a view has.
-func driversIn(v *plan.PodView) sets.Set[string] {
+// driversOfClaims returns the drivers of the claims in a view.
+func driversOfClaims(v *plan.PodView) sets.Set[string] {
 	names := sets.New[string]()
 	for _, claim := range v.Claims.Known {
-		names.Insert(driverNamesOf(claim).list()...)
+		names.Insert(driverNamesOf(claim).splitNames()...)
 	}
 	return names
 }
 
-// driverNames are names of drivers. Most claims have the same, which are kept once.
+// driverNames are the names of the drivers of a claim. Most claims have the same, so these are stored once.
 type driverNames struct{ joined unique.Handle[string] }
 
 func driverNamesOf(claim *resourcev1.ResourceClaim) driverNames {
@@ -132,13 +133,13 @@ func driverNamesOf(claim *resourcev1.ResourceClaim) driverNames {
 			names.Insert(claim.Status.Allocation.Devices.Results[i].Driver)
 		}
 	}
-	return driverNames{unique.Make(strings.Join(sets.List(names), " "))} // which is in no name
+	return driverNames{unique.Make(strings.Join(sets.List(names), " "))} // names contain no spaces
 }
 
-func (n driverNames) list() []string { return strings.Fields(n.joined.Value()) }
+func (n driverNames) splitNames() []string { return strings.Fields(n.joined.Value()) }
 
-// inUse counts the claims that are prepared, by driver and all.
-func (s *states) inUse() (byDriver map[string]int, all int) {
+// countInUse counts the prepared claims, by driver and in total.
+func (s *account) countInUse() (byDriver map[string]int, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byName := map[driverNames]int{}
@@ -147,7 +148,7 @@ func (s *states) inUse() (byDriver map[string]int, all int) {
 	}
 	byDriver = map[string]int{}
 	for names, count := range byName {
-		for _, driver := range names.list() {
+		for _, driver := range names.splitNames() {
 			byDriver[driver] += count
 		}
 	}

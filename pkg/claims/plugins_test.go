@@ -24,6 +24,7 @@ func (f *flapping) Driver(*corev1.Pod, *corev1.Node, func(string) bool) plan.Dri
 	return &flappingDriver{healthy: f.healthy.Load()}
 }
 func (f *flapping) Call(*corev1.Pod, *corev1.Node, *plan.Call, func(string) bool) {}
+func (f *flapping) Acknowledge(*corev1.Pod, *corev1.Node, error)                  {}
 func (f *flapping) OnChange(node func(string), _ func(types.NamespacedName))      { f.node = node }
 
 // flappingDriver implements the part of plan.Driver that a Pod needs which runs.
@@ -73,7 +74,7 @@ func TestPluginThatFlaps(t *testing.T) {
 		}
 		f.healthy.Store(false)
 		f.node("n")
-		time.Sleep(pluginPause)
+		time.Sleep(pluginEventInterval)
 		require.LessOrEqual(t, len(w.takeCalls(false)), 12)
 		require.Equal(t, statusesOf("claim:c d/n/gpu-0=Unhealthy"), w.health())
 		w.settled()

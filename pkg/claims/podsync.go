@@ -2,11 +2,7 @@ package claims
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,22 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
-// a share of it (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
+// retryJitter is the share by which the kubelet extends the time between two syncs of a Pod
+// (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
 const retryJitter = 0.5
 
 // podReconciler prepares and unprepares the claims of Pods.
@@ -39,8 +32,8 @@ type podReconciler struct {
 	observer *observer
 	writer   *writer
 	loop     *loop.Loop[types.NamespacedName]
-	// healthDropped says that the API server drops allocatedResourcesStatus, since its
-	// feature gate ResourceHealthStatus is off. Each healthAskInterval it is asked again.
+	// healthDropped says that the API server drops allocatedResourcesStatus, since its feature gate
+	// ResourceHealthStatus is off. It is reset each healthRetryInterval, to try again.
 	healthDropped, healthDropReported atomic.Bool
 }
 
@@ -51,178 +44,152 @@ type podSync struct {
 	view  *plan.PodView
 }
 
-// reconcile does for a Pod all that can be done now.
+// reconcile does everything for a Pod that can be done now.
 func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
 	o := r.observer
 	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		r.gone(o.states.forgetPod(key, ""))
+		r.recordGonePod(o.states.forgetPod(key, ""))
 		return nil
 	}
-	r.gone(o.states.forgetPod(key, pod.UID))
-	state := o.states.pod(key, pod.UID)
+	r.recordGonePod(o.states.forgetPod(key, pod.UID))
+	state := o.states.podStateOf(key, pod.UID)
 	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
-	if node == nil {
+	if node == nil { // not a fake one, or deleted
 		o.states.markUnprepared(state)
 		return nil
 	}
-	pod, err := o.freshest(ctx, state, pod)
+	pod, err := o.freshestPod(ctx, state, pod)
 	if pod == nil || err != nil {
 		return err
 	}
+	s := &podSync{key, state, o.podView(pod, node, set, state.memory)}
 	if set == nil {
-		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
+		r.reportMissingConfig(s)
 		return nil
 	}
-	s := &podSync{key, state, o.podView(&plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
-	r.begin(s)
-	return r.report(ctx, s, r.sync(ctx, s))
+	r.startOperation(s)
+	if err := r.syncPod(ctx, s); err != nil {
+		return r.reportError(ctx, s, err)
+	}
+	return nil
 }
 
-// freshest returns the Pod that the cache has, or nil as long as the cache has not seen our last write. If it does not see
-// that in time, the Pod is what the API server has.
-func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
+// freshestPod returns the cached Pod, or nil until the cache has our last write. If the cache does not get that write in
+// time, freshestPod returns the Pod that the API server has.
+func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
 	key, last := observe.Key(pod), state.unseen.Answer()
 	switch state.unseen.Compare(pod.ResourceVersion) {
 	case expectations.Current:
 		o.states.podWrites.End(key)
 		return pod, nil
 	case expectations.Behind:
-		o.states.podWrites.Begin(key) // which brings the Pod back, should the event of the write not do so
+		o.states.podWrites.Begin(key) // requeues the Pod if the event of the write never comes
 		return nil, nil
 	}
 	live, err := o.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
-		o.states.podWrites.Begin(key) // until the cache knows that it is gone
+		o.states.podWrites.Begin(key) // until the cache drops the Pod
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get pod %s: %w", key, err)
 	}
 	if cached.Older(live.ResourceVersion, string(last)) {
-		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
-		o.states.noteRestore()
+		klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
+		o.states.recordRestore()
 	}
 	facts.KeepClaimNames(live, pod)
-	return o.states.noteAnswer(state, live), nil
+	return o.states.recordPodAnswer(state, live), nil
 }
 
-// podView adds what the caches say to a view.
-func (o *observer) podView(v *plan.PodView) *plan.PodView {
+// podView returns what the caches say of a Pod. Set is nil if no configuration is active.
+func (o *observer) podView(pod *corev1.Pod, node *corev1.Node, set *config.Set, memory plan.PodMemory) *plan.PodView {
+	v := &plan.PodView{Pod: pod, Node: node, Set: set, Memory: memory}
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
-		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
+		return o.preparedConsumers(claim, o.Caches.Pods.Consumers(claim), pod.UID)
 	}
-	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
-	v.Driver = o.driverOf(v, o.DriverPods.On(v.Node.Name))
+	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(node, claims) }
+	if set != nil {
+		v.Driver = o.newDriver(v, o.DriverPods.On(node.Name))
+	}
 	return v
 }
 
-// driverOf answers for the drivers of a view, by the driver Pods.
-func (o *observer) driverOf(v *plan.PodView, pods devices.Pods) plan.Driver {
-	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
-		if published := o.published(v.Set, v.Node, driver); published || v.Claims.Live == nil {
-			return published, nil
-		}
-		published, isRead := v.Claims.Live.HaveSlices[driver]
-		if !isRead {
-			return false, &plan.Need{Slices: driver}
-		}
-		return published, nil
-	}}, pods)
-}
-
-// confirm has a view rest on what the API server has.
-func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
-	v.Claims.Live = plan.NewLive()
-	if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
-		return nil
-	}
-	pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
-	if err == nil {
-		v.Driver = o.driverOf(v, pods)
-	}
-	return err
-}
-
-// sync plans, applies the plan, and plans again from what the API server answers, until
-// there is nothing to write.
-func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
+// syncPod plans and applies until nothing is left to write: each write of the Pod's status returns the Pod
+// that the next plan is made of.
+func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
-		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
-		s.view.HealthDropped = r.healthDropped.Load()
 		next, err := r.planPod(ctx, s)
-		if next != nil {
-			r.mark(s, next)
-		}
+		r.recordProgress(s, &next)
 		if err != nil {
 			return err
 		}
 		if next.Patch != nil && next.Patch.Operation == last {
-			return nil // what was written is not shown: its event comes
+			return nil // the API server did not return the change; wait for its watch event
 		}
-		if err := r.apply(ctx, s, next); err != nil || next.Patch == nil || next.Failure != nil {
+		if err := r.applyPlan(ctx, s, &next); err != nil || next.Patch == nil || next.Failure != nil {
 			return err
 		}
 		last = next.Patch.Operation
 	}
 }
 
-// planPod plans, and reads from the API server what the plan needs. The plan is nil where its view could not
-// be confirmed.
-func (r *podReconciler) planPod(ctx context.Context, s *podSync) (*plan.PodPlan, error) {
+// planPod plans, and reads from the API server what the plan needs.
+func (r *podReconciler) planPod(ctx context.Context, s *podSync) (plan.PodPlan, error) {
+	s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // may have changed while the last plan was applied
+	s.view.HealthDropped = r.healthDropped.Load()
 	if s.view.Claims.Live != nil {
 		s.view.Claims.Live = plan.NewLive() // what was read for the last plan is out of date
 	}
 	next, err := plan.ForPod(ctx, s.view, time.Now())
-	if next.Confirm {
-		if err := r.observer.confirm(ctx, s.view); err != nil {
-			return nil, err
-		}
-		next, err = plan.ForPod(ctx, s.view, time.Now())
-	}
 	for err == nil && next.Need != nil {
-		if err = r.observer.read(ctx, s.view, next.Need); err == nil {
+		if err = r.observer.readNeed(ctx, s.view, next.Need); err == nil {
 			next, err = plan.ForPod(ctx, s.view, time.Now())
 		}
 	}
-	return &next, err
+	return next, err
 }
 
-// waits reports whether the Pod waits for its claims, and for this replica.
-func (s *podSync) waits() bool {
+// recordProgress keeps the account of what is prepared, and of the Pods that wait for that.
+func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
+	states := r.observer.states
+	s.state.standby = next.Standby
+	if s.isWaiting() {
+		states.recordWaiting(s.key, s.state.uid)
+	} else {
+		states.forgetWaiting(s.state.uid)
+	}
+	states.markPrepared(s.state, next.Prepared...)
+	if !next.Unprepared {
+		return
+	}
+	wasPrepared := len(s.state.claims) > 0
+	drivers := states.markUnprepared(s.state)
+	if next.Standby {
+		return
+	}
+	if wasPrepared {
+		r.finishOperation(s, drivers, nil)
+	}
+	s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
+}
+
+// isWaiting reports whether the Pod waits for its claims and for this replica.
+func (s *podSync) isWaiting() bool {
 	pod := s.view.Pod
 	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
 }
 
-// mark keeps the account of what is prepared, and of what waits for that.
-func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
-	s.state.standby = next.Standby
-	if s.waits() {
-		r.observer.states.noteWaiting(s.key, s.state.uid)
-	} else {
-		r.observer.states.forgetWaiting(s.state.uid)
-	}
-	r.observer.states.markPrepared(s.state, next.Prepared...)
-	if next.Unprepared {
-		unused := len(s.state.claims) == 0
-		if asked := r.observer.states.markUnprepared(s.state); !unused && !next.Standby {
-			r.ended(s, asked, nil)
-		}
-		if !next.Standby {
-			s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
-		}
-	}
-}
-
-// apply writes what the plan says, claims first.
-func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPlan) error {
+// applyPlan writes what a plan says: entries of claims first, then the Pod's status.
+func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.PodPlan) error {
 	for _, entries := range next.Entries {
-		if err := r.writer.prepare(ctx, s, entries); err != nil {
+		if err := r.writer.prepareClaim(ctx, s, entries); err != nil {
 			return err
 		}
 	}
-	for _, entries := range next.Entries { // others may have taken a claim back while the entries were written
-		if err := r.writer.confirm(ctx, s, entries.Claim); err != nil {
+	for _, entries := range next.Entries { // a claim may have been deallocated while the others were written
+		if err := r.writer.confirmUnchanged(ctx, s, entries.Claim); err != nil {
 			return err
 		}
 	}
@@ -231,9 +198,9 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	}
 	switch {
 	case next.Failure != nil:
-		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
+		r.reportPrepareFailure(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
 	case next.UnprepareFailure != nil:
-		r.failedToUnprepare(ctx, s, next.UnprepareFailure, next.Wait)
+		r.reportUnprepareFailure(ctx, s, next.UnprepareFailure, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
@@ -244,99 +211,17 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	err := r.writer.patchPod(ctx, s, next.Patch)
 	switch operation := next.Patch.Operation; {
 	case operation == plan.PatchHealth && apierrors.IsInvalid(err):
-		klog.FromContext(ctx).V(2).Info("The containers of the pod have changed", "pod", s.key, "err", err)
-		return nil // the change comes as an event
+		klog.FromContext(ctx).V(2).Info("The containers of the pod have changed; waiting for the event", "pod", s.key, "err", err)
+		return nil
 	case err != nil:
 		return err
 	case operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
-		r.observer.states.noteReady(s.key, s.state.uid)
-		r.ended(s, driversIn(s.view), nil)
+		r.observer.states.recordReady(s.key, s.state.uid)
+		r.finishOperation(s, driversOfClaims(s.view), nil)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case operation == plan.PatchHealth:
-		r.learnHealth(ctx, s.view.Pod.Status.ContainerStatuses)
+		r.recordHealthSupport(ctx, s.view.Pod.Status.ContainerStatuses)
 	}
 	return nil
-}
-
-// unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked more often.
-const unprepareEventInterval = 10 * time.Minute
-
-// failedToUnprepare reports that the claims of a Pod that ends cannot be unprepared yet. They are tried again after a while.
-func (r *podReconciler) failedToUnprepare(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
-	r.ended(s, driversIn(s.view), failure)
-	s.state.memory.UnprepareFailed = true
-	if told := &s.state.unprepareEvent; told.message != failure.Error() || time.Since(told.at) >= unprepareEventInterval {
-		*told = toldFailure{failure.Error(), time.Now()}
-		r.event(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
-		klog.FromContext(ctx).V(2).Info("Could not unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
-	}
-	r.loop.AddAfter(s.key, retry)
-}
-
-// failed tells of a failure. The Pod is tried again after a while.
-func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
-	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-	r.ended(s, driversIn(s.view), failure)
-	r.eventFailedPrepare(s, failure)
-	next := time.Now().Add(retry)
-	if s.waits() {
-		r.observer.states.noteFailure(s.key, s.state.uid, failure, next)
-	}
-	s.state.memory.Last = plan.NewLastFailure(s.view, failure, next)
-	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
-		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
-	r.loop.AddAfter(s.key, retry)
-}
-
-// report reports that the API server has refused something, or does not answer.
-func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error {
-	failure, failed := errors.AsType[*plan.Failure](err)
-	switch {
-	case failed: // found while writing
-		next := s.view.Fail(failure, time.Now())
-		return r.apply(ctx, s, &next)
-	case err == nil, loop.LostRace(err): // the Pod or the claim is gone, or another one has its name
-		return err
-	}
-	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
-	// The API server refuses as invalid what a status may not contain for lack of permission.
-	forbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
-	if forbidden || r.loop.Failures(s.key) >= loop.Patience {
-		r.eventFailedPrepare(s, err)
-	}
-	return err
-}
-
-// untilKnown is how often it is looked whether anything is in force, or why not.
-const untilKnown = 2 * time.Second
-
-// pend tells a Pod that waits while nothing is in force why that is so, once. All Pods are
-// looked at again once something is.
-func (r *podReconciler) pend(s *podSync) {
-	if !s.waits() {
-		return
-	}
-	r.loop.AddAfter(s.key, untilKnown)
-	pending := r.observer.Config.Pending()
-	if pending == nil || pending.Error() == s.state.pending {
-		return
-	}
-	if claims := slices.Collect(maps.Values(r.observer.Caches.Claims.Of(s.view.Pod))); !r.observer.actsFor(s.view.Node, claims) {
-		return
-	}
-	s.state.pending = pending.Error()
-	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.eventFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
-}
-
-// event tells of a failure in the name of the node's kubelet.
-func (r *podReconciler) event(s *podSync, reason string, message error) {
-	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
-	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
-}
-
-// eventFailedPrepare tells that the claims of a Pod cannot be prepared, as the kubelet does.
-func (r *podReconciler) eventFailedPrepare(s *podSync, err error) {
-	r.event(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
 }

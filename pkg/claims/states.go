@@ -16,35 +16,39 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
-// states is what is remembered of Pods and claims between two reconciliations. All
-// of it can be lost: it keeps writes from being repeated before the cache has
-// seen them, and failures from being retried too early.
+// states is what is remembered of Pods and claims between two reconciliations. All of it can be lost. It prevents
+// writes from being repeated before the cache has them, and failures from being retried too early.
 type states struct {
-	metrics *metrics
-	// changes counts what changes Pods, claims, and what is known of both.
-	changes atomic.Uint64
-	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their
-	// claimState, and bound the keys of Pods to their boundPod.
+	account
+
+	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their claimState, and bound the keys of
+	// Pods to their boundPod.
 	pods, claims, bound sync.Map
-	// podWrites and claimWrites have Pods and claims with writes that the cache has not seen.
+	// podWrites and claimWrites have the Pods and claims with writes that the cache does not have yet.
 	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
-	// restore has the time of the last restore of etcd, or zero.
-	restore atomic.Int64
+	// restoredAt is when etcd was last seen restored, in nanoseconds since 1970, or 0.
+	restoredAt atomic.Int64
+}
+
+// account says what is prepared, and which Pods wait for that.
+type account struct {
+	metrics *metrics
+	// changes counts the changes of Pods, of claims, and of the account.
+	changes atomic.Uint64
 
 	mu sync.Mutex
-	// users are of claims that are prepared, as in the kubelet's checkpoint.
+	// users maps each prepared claim to the Pods it is prepared for, like the kubelet's checkpoint.
 	users map[types.UID]claimUsers
-	// waiting maps Pods whose claims are not prepared yet to why.
+	// waiting maps each Pod whose claims are not prepared yet to the reason.
 	waiting map[types.UID]waiting
 }
 
-// waiting is why the claims of a Pod are not prepared yet: the last failure, or that
-// there has been none.
+// waiting says why the claims of a Pod are not prepared yet.
 type waiting struct {
-	pod             types.NamespacedName
+	pod types.NamespacedName
+	// reason is preparing if nothing has failed. failure is the last failure, and retry the time of the next try.
 	reason, failure string
-	// retry is when it is tried again after a failure.
-	retry time.Time
+	retry           time.Time
 }
 
 // preparing is the reason of a Pod for which nothing has failed.
@@ -53,12 +57,11 @@ const preparing = "preparing"
 // claimUsers are the Pods that a claim is prepared for.
 type claimUsers struct {
 	pods []types.UID
-	// drivers are those of the claim's devices.
+	// drivers are the drivers of the claim's devices.
 	drivers driverNames
 }
 
-// boundPod says when a Pod was first seen bound. It is not known of those that were there
-// at the start.
+// boundPod says when a Pod was first seen bound. Pods that were bound before the start have none.
 type boundPod struct {
 	uid types.UID
 	at  time.Time
@@ -67,24 +70,23 @@ type boundPod struct {
 // podState belongs to the worker that has the Pod's key.
 type podState struct {
 	uid types.UID
-	// unseen is of the last write. Until the cache has seen it, what the cache says of the
-	// Pod is out of date.
+	// unseen holds the version of our last write. Until the cache catches up with it, the cached Pod is stale.
 	unseen expectations.Unseen[expectations.Version]
 	memory plan.PodMemory
-	// claims are those that are prepared for the Pod, one of each name.
+	// claims are prepared for the Pod. No two have the same name.
 	claims []preparedClaim
-	// standby says that another replica prepares them, and counts that.
+	// standby says that another replica prepares the claims, and counts that in its metrics.
 	standby bool
-	// operation is under way.
+	// operation is the one in progress.
 	operation kubeletOperation
-	// unprepareEvent is the last event of a failure to unprepare the claims.
-	unprepareEvent toldFailure
-	// pending is what the Pod was told while no configuration was in force.
-	pending string
+	// unprepareEvent is the last event on a failure to unprepare the claims.
+	unprepareEvent reportedFailure
+	// reportedPending is the reason for which no configuration was active, as the Pod's last event has it.
+	reportedPending string
 }
 
-// toldFailure is a failure of which an event tells, and since when.
-type toldFailure struct {
+// reportedFailure is a failure that an event reports, and the time of the event.
+type reportedFailure struct {
 	message string
 	at      time.Time
 }
@@ -95,32 +97,31 @@ type preparedClaim struct {
 	uid  types.UID
 }
 
-// claimState is locked while the claim is written, so that Pods that share a
-// claim have it written once.
+// claimState is locked while the claim is written, so that Pods that share the claim write it once.
 type claimState struct {
 	sync.Mutex
-	// unseen has the answer to the last write, or to the read after a conflict: the newest
-	// version of the claim as long as the cache is older.
+	// unseen holds what the API server returned for our last write, or for the read after a conflict. Until the cache
+	// catches up with it, it is the newest version of the claim.
 	unseen expectations.Unseen[*resourcev1.ResourceClaim]
 	memory plan.ClaimMemory
 }
 
 func newStates() *states {
-	s := &states{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}
-	s.metrics = newMetrics(s.prepared, s.waitingPods)
+	s := &states{account: account{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
+	s.metrics = newMetrics(s.countPrepared, s.waitingPods)
 	return s
 }
 
-// noteReady notes that a Pod's containers can be started.
-func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
+// recordReady records that a Pod's containers can be started.
+func (s *states) recordReady(key types.NamespacedName, uid types.UID) {
 	s.forgetWaiting(uid)
 	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
 		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
 	}
 }
 
-// noteWaiting notes that a Pod waits for its claims. A failure stays known while it does.
-func (s *states) noteWaiting(key types.NamespacedName, uid types.UID) {
+// recordWaiting records that a Pod waits for its claims. It keeps a failure that is recorded.
+func (s *account) recordWaiting(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.waiting[uid]; !known {
@@ -128,8 +129,8 @@ func (s *states) noteWaiting(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// noteFailure notes why preparing the claims of a Pod fails, and when it is tried again.
-func (s *states) noteFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
+// recordFailure records why preparing the claims of a Pod failed, and when it is retried.
+func (s *account) recordFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[uid].failure != failure.Error() {
@@ -138,8 +139,8 @@ func (s *states) noteFailure(key types.NamespacedName, uid types.UID, failure *p
 	s.waiting[uid] = waiting{key, failure.Reason, failure.Error(), retry}
 }
 
-// forgetWaiting notes that a Pod no longer waits.
-func (s *states) forgetWaiting(uid types.UID) {
+// forgetWaiting records that a Pod no longer waits.
+func (s *account) forgetWaiting(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[uid].failure != "" {
@@ -148,8 +149,8 @@ func (s *states) forgetWaiting(uid types.UID) {
 	delete(s.waiting, uid)
 }
 
-// waitingPods counts the Pods that wait, by reason.
-func (s *states) waitingPods() map[string]int {
+// waitingPods counts the waiting Pods by reason.
+func (s *account) waitingPods() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := map[string]int{preparing: 0}
@@ -159,9 +160,8 @@ func (s *states) waitingPods() map[string]int {
 	return counts
 }
 
-// failureOf is why preparing fails for one of the Pods that a claim is reserved for, or
-// is empty.
-func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+// failureOf returns why preparing fails for one of the Pods that a claim is reserved for, or "".
+func (s *account) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, consumer := range consumers {
@@ -172,15 +172,15 @@ func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference
 	return ""
 }
 
-// pod returns the state of a Pod.
-func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
+// podStateOf returns the state of a Pod. The key must have no state of another Pod.
+func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
 	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
 	return state.(*podState)
 }
 
-// forgetPod drops the state that a name has of another Pod than the one with that UID, which is gone. It
-// returns the state, and the drivers of claims that are no longer prepared, or nil where none was.
-func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotten *podState, asked sets.Set[string]) {
+// forgetPod drops the state of a deleted Pod: the state under a key, unless that has the given UID. It returns the state,
+// and the drivers of claims that are no longer prepared. Both are nil if there was none.
+func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotten *podState, drivers sets.Set[string]) {
 	state, known := s.pods.Load(key)
 	if !known || state.(*podState).uid == except {
 		return nil, nil
@@ -195,35 +195,35 @@ func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotte
 	return forgotten, nil
 }
 
-func (s *states) claim(uid types.UID) *claimState {
+// claimStateOf returns the state of a claim.
+func (s *states) claimStateOf(uid types.UID) *claimState {
 	state, _ := s.claims.LoadOrStore(uid, &claimState{})
 	return state.(*claimState)
 }
 
-// noteAnswer notes what the API server has answered of a Pod, and returns it without what nothing needs.
-func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+// recordPodAnswer records a version of a Pod that the API server has returned, and returns it without managed fields.
+func (s *states) recordPodAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
 	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
 	s.podWrites.Begin(observe.Key(pod))
 	return pod
 }
 
-// staleAfterRestore is how long after a restore of etcd a cache may have what was there before: the watch of
-// each kind ends by itself, and a reflector waits up to 30 s before it lists anew.
+// staleAfterRestore is how long a cache may be stale after a restore of etcd: the watch of each kind has to end by itself,
+// and a reflector waits up to 30 s before it lists again.
 const staleAfterRestore = 2 * expectations.Limit
 
-// noteRestore notes that the API server has gone back to a backup.
-func (s *states) noteRestore() { s.restore.Store(time.Now().UnixNano()) }
+// recordRestore records that etcd has been restored from a backup.
+func (s *states) recordRestore() { s.restoredAt.Store(time.Now().UnixNano()) }
 
-// isRestored reports whether the API server has gone back to a backup a short time ago, so that no version that is
-// known of an object says what there is.
+// isRestored reports whether etcd was restored a short time ago. No known version of an object is reliable then.
 func (s *states) isRestored() bool {
-	return time.Since(time.Unix(0, s.restore.Load())) < staleAfterRestore
+	return time.Since(time.Unix(0, s.restoredAt.Load())) < staleAfterRestore
 }
 
-// markPrepared notes that claims are prepared for a Pod, and counts those for which it is
-// the first one. A claim that was made anew under its name takes the place of the old one.
-func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceClaim) {
+// markPrepared records that claims are prepared for a Pod, and counts the claims of which it is the first user. A claim
+// that was deleted and created again replaces the old one of its name.
+func (s *account) markPrepared(state *podState, claims ...*resourcev1.ResourceClaim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, claim := range claims {
@@ -232,7 +232,7 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 			continue
 		}
 		if i := slices.IndexFunc(state.claims, func(known preparedClaim) bool { return known.name == now.name }); i >= 0 {
-			s.release(state, state.claims[i].uid)
+			s.releaseClaim(state, state.claims[i].uid)
 			state.claims = slices.Delete(state.claims, i, i+1)
 		}
 		state.claims = append(state.claims, now)
@@ -248,23 +248,23 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 	}
 }
 
-// markUnprepared notes that no claim is prepared any more for a Pod, and counts those for
-// which it was the last one. It returns the drivers of these.
-func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
+// markUnprepared records that no claim is prepared for a Pod any more, and counts the claims of which it was the last
+// user. It returns the drivers of these.
+func (s *account) markUnprepared(state *podState) (drivers sets.Set[string]) {
 	s.forgetWaiting(state.uid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked = sets.New[string]()
+	drivers = sets.New[string]()
 	for _, claim := range state.claims {
-		asked.Insert(s.release(state, claim.uid)...)
+		drivers.Insert(s.releaseClaim(state, claim.uid)...)
 	}
 	state.claims = nil
-	return asked
+	return drivers
 }
 
-// release takes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the
-// last one. The lock is held.
-func (s *states) release(state *podState, claim types.UID) (asked []string) {
+// releaseClaim removes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the last user.
+// The lock must be held.
+func (s *account) releaseClaim(state *podState, claim types.UID) (drivers []string) {
 	users := s.users[claim]
 	users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
 	if len(users.pods) > 0 {
@@ -276,18 +276,18 @@ func (s *states) release(state *podState, claim types.UID) (asked []string) {
 	if !state.standby {
 		s.metrics.unprepares.Inc()
 	}
-	return users.drivers.list()
+	return users.drivers.splitNames()
 }
 
-// usersOf are the Pods that a claim is prepared for.
-func (s *states) usersOf(claim types.UID) []types.UID {
+// usersOf lists the Pods that a claim is prepared for.
+func (s *account) usersOf(claim types.UID) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.users[claim].pods)
 }
 
-// prepared counts the claims that are prepared for a Pod.
-func (s *states) prepared() int {
+// countPrepared counts the claims that are prepared for any Pod.
+func (s *account) countPrepared() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.users)

@@ -28,7 +28,7 @@ func TestUses(t *testing.T) {
 	s.markPrepared(p, named("c")...)
 	s.markPrepared(q, named("c")...)
 	require.InDelta(t, 2, testutil.ToFloat64(prepares), 0, "the first Pod counts")
-	require.Equal(t, 2, s.prepared())
+	require.Equal(t, 2, s.countPrepared())
 	require.Equal(t, []types.UID{"p", "q"}, s.usersOf("c"))
 	require.Equal(t, []types.UID{"p"}, s.usersOf("b"))
 
@@ -39,7 +39,7 @@ func TestUses(t *testing.T) {
 	require.Equal(t, []types.UID{"q"}, s.usersOf("c"))
 	s.markUnprepared(q)
 	require.InDelta(t, 2, testutil.ToFloat64(unprepares), 0)
-	require.Zero(t, s.prepared())
+	require.Zero(t, s.countPrepared())
 	s.markPrepared(q, named("c")...)
 	require.InDelta(t, 3, testutil.ToFloat64(prepares), 0, "the first one again")
 	require.EqualValues(t, 5, s.changes.Load())
@@ -50,37 +50,37 @@ func TestPodsOfOneName(t *testing.T) {
 	t.Parallel()
 	s := newStates()
 	key := types.NamespacedName{Namespace: "default", Name: "p"}
-	first := s.pod(key, "1")
+	first := s.podStateOf(key, "1")
 	s.markPrepared(first, named("b")...)
-	require.Same(t, first, s.pod(key, "1"))
-	require.Equal(t, 1, s.prepared())
+	require.Same(t, first, s.podStateOf(key, "1"))
+	require.Equal(t, 1, s.countPrepared())
 
 	s.forgetPod(key, "1")
-	require.Same(t, first, s.pod(key, "1"), "it is there still")
+	require.Same(t, first, s.podStateOf(key, "1"), "it is there still")
 	s.forgetPod(key, "2")
-	second := s.pod(key, "2")
+	second := s.podStateOf(key, "2")
 	require.NotSame(t, first, second)
-	require.Zero(t, s.prepared())
+	require.Zero(t, s.countPrepared())
 	s.markPrepared(second, named("c")...)
 	s.forgetPod(key, "")
-	require.Zero(t, s.prepared())
+	require.Zero(t, s.countPrepared())
 	s.forgetPod(key, "")
-	require.NotSame(t, second, s.pod(key, "2"))
+	require.NotSame(t, second, s.podStateOf(key, "2"))
 }
 
 // TestClaimMadeAnew: of two claims of one name a Pod has one.
 func TestClaimMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := newStates()
-	p, claims := s.pod(types.NamespacedName{Name: "p"}, "p"), named("1", "2")
+	p, claims := s.podStateOf(types.NamespacedName{Name: "p"}, "p"), named("1", "2")
 	claims[1].Name = claims[0].Name
 	s.markPrepared(p, claims...)
-	require.Equal(t, 1, s.prepared())
+	require.Equal(t, 1, s.countPrepared())
 	require.Empty(t, s.usersOf("1"))
 	require.Equal(t, []types.UID{"p"}, s.usersOf("2"))
 	require.InDelta(t, 1, testutil.ToFloat64(s.metrics.unprepares), 0)
 	s.markUnprepared(p)
-	require.Zero(t, s.prepared())
+	require.Zero(t, s.countPrepared())
 	require.InDelta(t, 2, testutil.ToFloat64(s.metrics.unprepares), 0)
 }
 
@@ -100,25 +100,25 @@ func TestLatency(t *testing.T) {
 		}
 		return 0
 	}
-	s.pod(key, "1")
-	s.noteReady(key, "1")
+	s.podStateOf(key, "1")
+	s.recordReady(key, "1")
 	require.Zero(t, observed())
 	s.bound.Store(key, boundPod{"2", noon})
-	s.noteReady(key, "1")
+	s.recordReady(key, "1")
 	require.Zero(t, observed(), "another Pod of that name")
-	s.pod(key, "2")
-	s.noteReady(key, "2")
+	s.podStateOf(key, "2")
+	s.recordReady(key, "2")
 	require.EqualValues(t, 1, observed())
 	s.bound.Delete(key)
-	s.noteReady(key, "2")
+	s.recordReady(key, "2")
 	require.EqualValues(t, 1, observed())
 }
 
 func TestClaimStates(t *testing.T) {
 	t.Parallel()
 	s := newStates()
-	state := s.claim("c")
-	require.Same(t, state, s.claim("c"))
+	state := s.claimStateOf("c")
+	require.Same(t, state, s.claimStateOf("c"))
 	s.claims.Delete(types.UID("c"))
-	require.NotSame(t, state, s.claim("c"))
+	require.NotSame(t, state, s.claimStateOf("c"))
 }

@@ -59,7 +59,7 @@ func TestWithdrawing(t *testing.T) {
 					w.read("get pods p") // it might be one that the cache does not have yet
 				}
 				w.read("")
-				require.Equal(t, name == "unreserved", w.controller.observer.states.prepared() == 1)
+				require.Equal(t, name == "unreserved", w.controller.observer.states.countPrepared() == 1)
 			})
 		})
 	}
@@ -73,7 +73,7 @@ func TestDeallocatedClaimIsNotWritten(t *testing.T) {
 		time.Sleep(plan.WithdrawDelay - time.Second)
 		w.deallocate("c")
 		w.settled()
-		require.Zero(t, w.controller.observer.states.prepared())
+		require.Zero(t, w.controller.observer.states.countPrepared())
 		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.unprepares), 0)
 	})
 }
@@ -83,11 +83,11 @@ func TestLastConsumerWithdraws(t *testing.T) {
 		w := prepared(t, "", true)
 		w.Remove(newPod("p"))
 		w.settled()
-		require.Equal(t, 1, w.controller.observer.states.prepared())
+		require.Equal(t, 1, w.controller.observer.states.countPrepared())
 		w.Remove(newPod("q"))
 		time.Sleep(time.Minute)
 		w.wrote("withdraw c")
-		require.Zero(t, w.controller.observer.states.prepared())
+		require.Zero(t, w.controller.observer.states.countPrepared())
 	})
 }
 
@@ -209,7 +209,7 @@ func TestFaithfulEnd(t *testing.T) {
 				w.editPod("p", end)
 				w.wrote("unprepared p")
 				require.Equal(t, corev1.ConditionFalse, facts.ReadyToStart(w.pod("p")))
-				require.Zero(t, w.controller.observer.states.prepared())
+				require.Zero(t, w.controller.observer.states.countPrepared())
 				w.deallocate("c")
 				w.settled()
 			})
@@ -222,11 +222,11 @@ func TestUnprepareWhen(t *testing.T) {
 		w := prepared(t, configuration(unprepareWhen), false)
 		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
 		w.settled()
-		require.Equal(t, 1, w.controller.observer.states.prepared())
+		require.Equal(t, 1, w.controller.observer.states.countPrepared())
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"stopped": "yes"} })
 		w.wrote("unprepared p")
 		w.settled()
-		require.Zero(t, w.controller.observer.states.prepared())
+		require.Zero(t, w.controller.observer.states.countPrepared())
 	})
 }
 
@@ -254,7 +254,7 @@ func TestMinimalEndWritesNothing(t *testing.T) {
 		w.editPod("p", setPhase(corev1.PodSucceeded))
 		w.deallocate("c")
 		w.settled()
-		require.Zero(t, w.controller.observer.states.prepared())
+		require.Zero(t, w.controller.observer.states.countPrepared())
 	})
 }
 

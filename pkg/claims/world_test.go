@@ -20,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
@@ -89,7 +90,7 @@ func (w *world) start() {
 	controller := New(options)
 	w.controller = controller
 	w.source = live.NewSource(live.Options{Config: w.store, Caches: caches, Preparer: controller, Kubelets: w.kubelets, TaintRules: noRules{}})
-	ctx, cancel := context.WithCancel(quiet(w.t))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
 	running.Go(func() { pods.Run(ctx) })
@@ -241,8 +242,4 @@ func (w *world) loseAnswer(call string) {
 }
 
 // inBubble runs a test in a bubble of its own.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble

@@ -33,119 +33,122 @@ type writer struct {
 	metrics  *metrics
 }
 
-// conflict is a lost race for a claim of which the winner's version is known by now.
+// conflict is a lost race for a claim. The winner's version has been read.
 type conflict struct{ error }
 
 func (c conflict) Unwrap() error { return c.error }
 
-// attempts is how often a claim is tried to be written before its key waits.
-const attempts = 5
+// conflictAttempts is how often a write of a claim is tried before the loop's backoff applies.
+const conflictAttempts = 5
 
-// retryConflicts calls sync again after a conflict, a few times. Others may write
-// a claim so often that only a version that was just read can be written: kube-controller-manager
-// 1.36 does where its caches of Pods and claims are not equally late.
-// Sync is told which try is the last.
-func retryConflicts(sync func(last bool) error) error {
-	known := func(err error) bool { _, known := errors.AsType[conflict](err); return known }
+// retryConflicts calls sync until it returns no conflict, a few times, and says which try is the last. Others may write a
+// claim so often that only a version that was just read can be written: kube-controller-manager 1.36 does so while its caches
+// of Pods and claims differ.
+func retryConflicts(sync func(isLast bool) error) error {
+	isConflict := func(err error) bool { _, is := errors.AsType[conflict](err); return is }
 	tries := 0
-	return retry.OnError(wait.Backoff{Steps: attempts}, known, func() error {
+	return retry.OnError(wait.Backoff{Steps: conflictAttempts}, isConflict, func() error {
 		tries++
-		return sync(tries == attempts)
+		return sync(tries == conflictAttempts)
 	})
 }
 
-// prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
-// one after the other, so the second finds it written, and names the first.
-func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) error {
-	states := w.observer.states
-	state := states.claim(want.Claim.UID)
+// prepareClaim makes a claim show the entries that a Pod needs. Pods that share a claim write it one after the other, so
+// the second finds it written, and names the first.
+func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entries) error {
+	state := w.observer.states.claimStateOf(want.Claim.UID)
 	state.Lock()
 	defer state.Unlock()
-	state.memory.Unused = time.Time{}
-	if err := retryConflicts(func(last bool) error { return w.show(ctx, s, state, want, last) }); err != nil {
-		return err
-	}
-	states.markPrepared(s.state, want.Claim)
-	return nil
-}
-
-// show writes entries unless the claim shows them. The last try writes any version: who
-// writes the claim without end, as kube-controller-manager does (kubernetes#141274), would
-// have the Pod wait as long, and the API server refuses entries of what is not allocated.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) error {
-	claim, err := w.latest(ctx, state, want.Claim)
-	if err != nil {
-		return err
-	}
-	if err := w.stillPlanned(s, want.Claim, claim); err != nil {
-		return err
-	}
-	want.Claim = claim
-	// Noted before the write: its answer may be lost, and the cache be late.
-	state.memory.Node = facts.NodeOf(claim)
-	if want.NamePods { // other Pods may have joined since it was planned
-		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
+	state.memory.UnusedSince = time.Time{}
+	err := retryConflicts(func(isLast bool) error {
+		claim, err := w.latestClaim(ctx, state, want.Claim)
+		if err == nil {
+			err = w.checkUnchanged(s, want.Claim, claim)
+		}
+		if err != nil {
 			return err
 		}
+		want.Claim = claim
+		// Recorded before the write, since its answer may get lost and the cache be late.
+		state.memory.Node = facts.NodeOf(claim)
+		entries := want
+		if want.NamePods { // other Pods may use the claim since the plan was made
+			if entries, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
+				return err
+			}
+		}
+		if entries.Shown() {
+			return nil
+		}
+		// The last try writes any version. A controller that keeps writing the claim (kubernetes#141274) would keep the Pod
+		// waiting otherwise, and the API server rejects entries of devices that are not allocated.
+		return w.writeEntries(ctx, state, claim, &plan.ClaimWrite{
+			Operation: plan.WritePrepare, Manager: facts.Manager, Entries: entries.Devices, AnyVersion: isLast,
+		})
+	})
+	if err == nil {
+		w.observer.states.markPrepared(s.state, want.Claim)
 	}
-	if want.Shown() {
-		return nil
-	}
-	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: facts.Manager, Entries: want.Devices, AnyVersion: last}
-	return w.apply(ctx, state, claim, write)
+	return err
 }
 
-// confirm fails if a claim is no longer what a Pod was planned on, before that Pod is marked ready.
-func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
-	state := w.observer.states.claim(planned.UID)
+// confirmUnchanged returns a conflict if a claim has changed since the Pod was planned. It runs before the Pod becomes ready.
+func (w *writer) confirmUnchanged(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
+	state := w.observer.states.claimStateOf(planned.UID)
 	state.Lock()
 	defer state.Unlock()
-	now, err := w.latest(ctx, state, planned)
+	now, err := w.latestClaim(ctx, state, planned)
 	if err != nil {
 		return err
 	}
-	return w.stillPlanned(s, planned, now)
+	return w.checkUnchanged(s, planned, now)
 }
 
-// stillPlanned fails if a claim has been given back, or allocated otherwise, since a Pod was planned. The plan is made anew then.
-func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
+// checkUnchanged returns a conflict if a claim was deleted, deallocated or allocated again since the Pod was planned.
+func (w *writer) checkUnchanged(s *podSync, planned, now *resourcev1.ResourceClaim) error {
 	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
-	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
-	if gone {
-		w.observer.states.claims.Delete(planned.UID) // its event may have come before this look
+	isGone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
+	if isGone {
+		w.observer.states.claims.Delete(planned.UID) // its deletion may have been handled before claimStateOf
 	}
 	before, after := planned.Status.Allocation, now.Status.Allocation
-	same := !gone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
+	isUnchanged := !isGone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
 		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
-	if same { // parameters are no part of it: the API server may print them anew
+	if isUnchanged { // parameters do not count: the API server may reformat them
 		return nil
 	}
 	return apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
 }
 
-// apply makes the entries a field manager's only ones in a claim. Entries
-// of others are not touched. The UID keeps it from another claim of that name, and, but
-// for a last try, the resource version from a claim that has changed since it was looked at:
-// another replica may have written it, or new Pods use it. The state keeps what the API server
-// says, so that the next look has it also where the cache is late.
-func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
-	write = stamped(claim, write, metav1.Now())
-	stored, err := w.write(ctx, claim, write)
+// writeEntries makes the entries a field manager's only ones in a claim, and touches no entries of others. The UID protects
+// another claim of the name. The resource version, except in a last try, protects a claim that has changed since: another
+// replica may have written it, or new Pods use it. The state keeps the claim that the API server returns, for the next look.
+func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, planned *plan.ClaimWrite) error {
+	write, now := *planned, metav1.Now()
+	write.Entries = slices.Clone(write.Entries)
+	for i := range write.Entries {
+		entry := &write.Entries[i]
+		entry.Conditions = slices.Clone(entry.Conditions)
+		for j := range entry.Conditions {
+			entry.Conditions[j].LastTransitionTime = transitionTime(claim, facts.EntryID(entry), entry.Conditions[j], now)
+		}
+	}
+	stored, err := w.applyOrUpdate(ctx, claim, &write)
 	w.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
-	if apierrors.IsConflict(err) && w.refresh(ctx, state, claim) {
+	if apierrors.IsConflict(err) && w.rereadClaim(ctx, state, claim) {
 		err = conflict{err}
 	}
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	w.noteAnswer(state, stored)
+	w.recordClaimAnswer(state, stored)
 	return nil
 }
 
-// write applies the entries, unless only an update can write the claim.
-func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
-	if write.Updates(claim) {
-		return w.replace(ctx, claim, write)
+// applyOrUpdate writes the entries by server-side apply, or by an update if nothing else can write the claim.
+func (w *writer) applyOrUpdate(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+	if write.NeedsUpdate(claim) {
+		return w.updateStatus(ctx, claim, write)
 	}
 	status := resourcev1ac.ResourceClaimStatus()
 	for i := range write.Entries {
@@ -157,22 +160,21 @@ func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, wri
 	}
 	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
 	if changesAllocation(err) {
-		return w.replace(ctx, claim, write)
+		return w.updateStatus(ctx, claim, write)
 	}
 	return stored, err
 }
 
-// changesAllocation reports whether the API server takes a patch for a change of the
-// allocation. It prints opaque parameters anew for every patch, sorted and without spaces,
-// and what controllers in Go have written is often not so printed.
+// changesAllocation reports whether the API server rejected a patch because it would change the allocation. The API server
+// reformats opaque parameters in each patch, sorted and without spaces; controllers in Go often store another format.
 func changesAllocation(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
 		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "status.allocation" })
 }
 
-// replace updates the whole status, which keeps opaque parameters byte for byte.
-func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+// updateStatus updates the whole status, which keeps opaque parameters byte for byte.
+func (w *writer) updateStatus(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
 	claims := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace)
 	live, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil {
@@ -180,39 +182,23 @@ func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, w
 	}
 	live.UID = claim.UID
 	if !write.AnyVersion {
-		live.ResourceVersion = claim.ResourceVersion // of an older claim, it is a conflict
+		live.ResourceVersion = claim.ResourceVersion // an older one is a conflict
 	}
 	write.Replace(live)
 	return claims.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: write.Manager})
 }
 
-// stamped gives the conditions to write their times. A condition that the claim shows
-// keeps its own.
-func stamped(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1.Time) *plan.ClaimWrite {
-	result := *write
-	result.Entries = slices.Clone(write.Entries)
-	for i := range result.Entries {
-		entry := &result.Entries[i]
-		entry.Conditions = slices.Clone(entry.Conditions)
-		for j := range entry.Conditions {
-			entry.Conditions[j].LastTransitionTime = since(claim, facts.EntryID(entry), entry.Conditions[j], now)
-		}
-	}
-	return &result
-}
-
-// refresh reads a claim, and reports whether it has changed. Where it cannot be read,
-// the next try waits for the cache.
-func (w *writer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
+// rereadClaim reads a claim and reports whether it has changed. If it cannot be read, the next try waits for the cache.
+func (w *writer) rereadClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
 	live, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil || live.UID != claim.UID {
 		return false
 	}
-	w.noteAnswer(state, live)
+	w.recordClaimAnswer(state, live)
 	return live.ResourceVersion != claim.ResourceVersion
 }
 
-// applyEntry is an entry to apply.
+// applyEntry converts an entry to its apply configuration.
 func applyEntry(entry *resourcev1.AllocatedDeviceStatus) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
 	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
 	if entry.ShareID != nil {
@@ -230,23 +216,20 @@ func applyEntry(entry *resourcev1.AllocatedDeviceStatus) *resourcev1ac.Allocated
 		config.WithData(*entry.Data)
 	}
 	if network := entry.NetworkData; network != nil {
-		config.WithNetworkData(&resourcev1ac.NetworkDeviceDataApplyConfiguration{
-			InterfaceName: notEmpty(network.InterfaceName), IPs: network.IPs, HardwareAddress: notEmpty(network.HardwareAddress),
-		})
+		data := &resourcev1ac.NetworkDeviceDataApplyConfiguration{IPs: network.IPs}
+		if network.InterfaceName != "" {
+			data.WithInterfaceName(network.InterfaceName)
+		}
+		if network.HardwareAddress != "" {
+			data.WithHardwareAddress(network.HardwareAddress)
+		}
+		config.WithNetworkData(data)
 	}
 	return config
 }
 
-func notEmpty(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-// since is when a condition of an entry came to have its status: by what the
-// claim shows, or else now.
-func since(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
+// transitionTime returns when a condition of an entry got its status. It is now unless the claim shows the condition.
+func transitionTime(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
 	if entry := facts.EntryOf(claim, id); entry != nil {
 		if former := meta.FindStatusCondition(entry.Conditions, condition.Type); former != nil && former.Status == condition.Status {
 			return former.LastTransitionTime
@@ -255,22 +238,21 @@ func since(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.
 	return now
 }
 
-// noteAnswer notes what the API server has answered of a claim.
-func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+// recordClaimAnswer records a version of a claim that the API server has returned.
+func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := observe.SlimClaim(claim)
 	state.unseen.Answered(slim)
 	w.observer.states.claimWrites.Begin(observe.Key(slim))
 	return slim
 }
 
-// latest returns the newest known version of a claim. What was read before the
-// state was locked may be out of date by now, as may be the cache: then the API
-// server's answer to the last write is newer. If the cache does not see that write in time, or the API server
-// has gone back to a backup, the claim is what the API server has.
-func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+// latestClaim returns the newest known version of a claim, whose state must be locked. The given version may be stale, and
+// so may the cache, in which case the API server's answer to our last write is newer. If the cache does not get that write
+// in time, or etcd was restored, latestClaim reads the claim from the API server.
+func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
 	if seen == nil || seen.UID != claim.UID {
-		return newer(claim, state.unseen.Answer()), nil
+		return newerClaim(claim, state.unseen.Answer()), nil
 	}
 	freshness := state.unseen.Compare(seen.ResourceVersion)
 	if w.observer.states.isRestored() {
@@ -285,28 +267,28 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 		return claim, nil
 	case expectations.Behind:
 		w.observer.states.claimWrites.Begin(key)
-		return newer(claim, state.unseen.Answer()), nil
+		return newerClaim(claim, state.unseen.Answer()), nil
 	}
 	live, err := w.observer.liveClaim(ctx, claim.Namespace, claim.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
-		return claim, nil // which nobody can write any more
+		return claim, nil // writing it fails, since its UID is gone
 	case err != nil:
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
-	return w.noteAnswer(state, live), nil
+	return w.recordClaimAnswer(state, live), nil
 }
 
-// newer returns the newer one of two versions of a claim. The second may be nil.
-func newer(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+// newerClaim returns the newer one of two versions of a claim. Other may be nil.
+func newerClaim(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	if other != nil && cached.Older(claim.ResourceVersion, other.ResourceVersion) {
 		return other
 	}
 	return claim
 }
 
-// patchPod writes a part of a Pod's status, and goes on with the Pod as it is then. An older
-// API server does not warn of fields that it does not have.
+// patchPod patches a Pod's status, and replaces the view's Pod by the result. Fields that an older API server does not know
+// are ignored, without a warning.
 func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
 	encoded, err := json.Marshal(patch.Content)
 	if err != nil {
@@ -320,6 +302,6 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
 	facts.KeepClaimNames(stored, pod)
-	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
+	s.view.Pod = w.observer.states.recordPodAnswer(s.state, stored)
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// TestSince: a condition that stays keeps its time, and one of another entry
+// TestTransitionTime: a condition that stays keeps its time, and one of another entry
 // does not count.
-func TestSince(t *testing.T) {
+func TestTransitionTime(t *testing.T) {
 	t.Parallel()
 	earlier, now := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
 	claim := allocated("c")
@@ -23,7 +23,7 @@ func TestSince(t *testing.T) {
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
 	for name, want := range map[string]metav1.Time{"gpu-0": earlier, "gpu-1": now, "gpu-2": now} {
-		require.Equal(t, want, since(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: name}, ready, now), name)
+		require.Equal(t, want, transitionTime(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: name}, ready, now), name)
 	}
-	require.Equal(t, now, since(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, metav1.Condition{Type: "Other", Status: metav1.ConditionTrue}, now))
+	require.Equal(t, now, transitionTime(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, metav1.Condition{Type: "Other", Status: metav1.ConditionTrue}, now))
 }

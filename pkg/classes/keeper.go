@@ -1,8 +1,6 @@
-// Package classes keeps the DeviceClasses that adapted configuration needs.
-//
-// It observes DeviceClasses, asks config which ones should exist, plans the next
-// step in a pure function, and applies it in one API call. It never touches a
-// DeviceClass that this installation of kwok-dra has not created.
+// Package classes keeps the DeviceClasses that adapted configuration needs. In come DeviceClasses
+// and the configuration in force; out comes one API call at a time. It never touches a DeviceClass
+// that this installation of kwok-dra has not created.
 package classes
 
 import (
@@ -32,15 +30,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// askAgain is how often the API server is asked whether it now keeps a field that
-// it dropped.
-const askAgain = 30 * time.Second
+// droppedFieldRetryInterval is how often a field that the API server dropped is written again, in
+// case it keeps the field now.
+const droppedFieldRetryInterval = 30 * time.Second
 
-// Writes that others undo follow each other at once at first, and later after a time that
-// doubles up to lastRound: a program that does so without an end is no reason to.
+// A class that another program keeps changing back is written again after a delay that doubles
+// from minRewriteDelay to maxRewriteDelay.
 const (
-	firstRound = 25 * time.Millisecond
-	lastRound  = 30 * time.Minute
+	minRewriteDelay = 25 * time.Millisecond
+	maxRewriteDelay = 30 * time.Minute
 )
 
 // Keeper keeps the DeviceClasses.
@@ -50,41 +48,40 @@ type Keeper struct {
 	owner    *shard.Owner
 	recorder record.EventRecorder
 	classes  cached.Informer[*resourcev1.DeviceClass]
-	// rounds has how often each class was written since the configuration changed.
-	rounds *flowcontrol.Backoff
-	// loop has one worker, to which told, asked and retired belong.
+	// rewrites delays writes of a class, by how often it was written since the configuration
+	// changed.
+	rewrites *flowcontrol.Backoff
+	// loop has one worker, which owns the maps below.
 	loop *loop.Loop[string]
-	// told maps classes that are wanted to the last message about them.
-	told map[string]string
-	// asked maps classes that are wanted to when the API server last dropped something of
-	// them.
-	asked map[string]time.Time
-	// retired has classes without a record that were not wanted. They are of a version
-	// before records, and if another one comes, such a version makes it. An entry ends
-	// lastRound after its class.
-	retired map[string]retired
+	// reported maps wanted classes to the last message about them.
+	reported map[string]string
+	// droppedAt maps wanted classes to when the API server last dropped a field of them.
+	droppedAt map[string]time.Time
+	// retired has unwanted classes without a record. A version before records made them; if such
+	// a class comes back, that version still runs. An entry ends maxRewriteDelay after its class.
+	retired map[string]retiredClass
 }
 
-// retired is a class that was not wanted, and since when.
-type retired struct {
+// retiredClass is a class that became unwanted.
+type retiredClass struct {
 	uid types.UID
 	at  time.Time
 }
 
-// New makes a Keeper; Run starts it. It acts where the owner leads.
+// New makes a Keeper; Run starts it. It writes while the owner leads.
 func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, recorder record.EventRecorder) *Keeper {
 	k := &Keeper{
-		client:   client.ResourceV1().DeviceClasses(),
-		config:   store,
-		owner:    owner,
-		recorder: recorder,
-		classes:  cached.NewInformer[*resourcev1.DeviceClass](resourceinformers.NewDeviceClassInformer(client, 0, nil), nil),
-		told:     map[string]string{},
-		asked:    map[string]time.Time{},
-		retired:  map[string]retired{},
-		rounds:   flowcontrol.NewBackOff(firstRound, lastRound),
+		client:    client.ResourceV1().DeviceClasses(),
+		config:    store,
+		owner:     owner,
+		recorder:  recorder,
+		classes:   cached.NewInformer[*resourcev1.DeviceClass](resourceinformers.NewDeviceClassInformer(client, 0, nil), nil),
+		reported:  map[string]string{},
+		droppedAt: map[string]time.Time{},
+		retired:   map[string]retiredClass{},
+		rewrites:  flowcontrol.NewBackOff(minRewriteDelay, maxRewriteDelay),
 	}
-	k.loop = loop.New("classes", k.reconcile)
+	k.loop = loop.New("classes", k.reconcileClass)
 	store.OnChange(k.configChanged)
 	owner.OnChange(func(string) {}, k.enqueueAll)
 	k.classes.Handle(cache.TypedResourceEventHandlerFuncs[*resourcev1.DeviceClass]{
@@ -110,20 +107,20 @@ func (k *Keeper) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { k.classes.Run(ctx) })
 	cache.WaitFor(ctx, "", k.Synced()...)
-	k.loop.Run(ctx, 1) // also where ctx has ended, to shut the queue down
+	k.loop.Run(ctx, 1) // even if ctx has ended, to shut down the queue
 	running.Wait()
 }
 
 func (k *Keeper) configChanged() {
 	if set := k.config.Current(); set != nil {
 		for i := range set.Classes {
-			k.rounds.Reset(set.Classes[i].Name)
+			k.rewrites.Reset(set.Classes[i].Name)
 		}
 	}
 	k.enqueueAll()
 }
 
-// enqueueAll queues the classes there are, and those that there should be.
+// enqueueAll queues the classes that exist, and those that should.
 func (k *Keeper) enqueueAll() {
 	for _, name := range k.classes.Keys() {
 		k.loop.Add(name)
@@ -135,8 +132,8 @@ func (k *Keeper) enqueueAll() {
 	}
 }
 
-// reconcile brings one class to the state it should be in.
-func (k *Keeper) reconcile(ctx context.Context, name string) error {
+// reconcileClass brings one class up to date.
+func (k *Keeper) reconcileClass(ctx context.Context, name string) error {
 	set := k.config.Current()
 	if set == nil || !k.owner.Leads() {
 		return nil
@@ -149,34 +146,34 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	}
 	existing := k.classes.Get(name)
 	k.forgetUnwanted(name, want, existing)
-	next := plan(k.owner.Installation(), want, existing, time.Since(k.asked[name]) >= askAgain)
+	next := planClass(k.owner.Installation(), want, existing, time.Since(k.droppedAt[name]) >= droppedFieldRetryInterval)
 	switch {
 	case next.verb == remove && !k.mayRetire(existing):
 		return nil
 	case next.verb == leave:
-		k.tell(ctx, want, name, v1alpha1.ReasonDeviceClassNotManaged, k.leftError(existing))
+		k.reportProblem(ctx, want, name, v1alpha1.ReasonDeviceClassNotManaged, k.notManagedError(existing))
 	}
-	if wait := k.rounds.Get(name); (next.verb == create || next.verb == update) && k.rounds.IsInBackOffSinceUpdate(name, time.Now()) {
+	if wait := k.rewrites.Get(name); (next.verb == create || next.verb == update) && k.rewrites.IsInBackOffSinceUpdate(name, time.Now()) {
 		k.loop.AddAfter(name, wait)
 		return nil
 	}
-	err := k.apply(ctx, want, next)
+	err := k.applyStep(ctx, want, next)
 	if err != nil && want != nil && !loop.LostRace(err) && k.loop.Failures(name) >= loop.Patience {
-		k.tell(ctx, want, name, v1alpha1.ReasonDeviceClassFailed, err)
+		k.reportProblem(ctx, want, name, v1alpha1.ReasonDeviceClassFailed, err)
 	}
 	return err
 }
 
-// forgetUnwanted drops what is remembered of a class that is not wanted, and of one that was not
-// before.
+// forgetUnwanted drops what is remembered of an unwanted class, and of one that was retired long
+// ago or is wanted again.
 func (k *Keeper) forgetUnwanted(name string, want *config.Class, existing *resourcev1.DeviceClass) {
 	if want == nil {
-		delete(k.told, name)
-		delete(k.asked, name)
+		delete(k.reported, name)
+		delete(k.droppedAt, name)
 	}
-	before, known := k.retired[name]
-	switch left := lastRound - time.Since(before.at); {
-	case !known || existing != nil && want == nil:
+	retired, isRetired := k.retired[name]
+	switch left := maxRewriteDelay - time.Since(retired.at); {
+	case !isRetired || existing != nil && want == nil:
 	case want == nil && left > 0:
 		k.loop.AddAfter(name, left)
 	default:
@@ -184,8 +181,8 @@ func (k *Keeper) forgetUnwanted(name string, want *config.Class, existing *resou
 	}
 }
 
-// leftError says why a class that is wanted is left alone.
-func (k *Keeper) leftError(existing *resourcev1.DeviceClass) error {
+// notManagedError says why a wanted class is left alone.
+func (k *Keeper) notManagedError(existing *resourcev1.DeviceClass) error {
 	as, owner := k.owner.Installation(), installation.Of(existing)
 	if as.IsAnother(owner) {
 		return &installation.OwnedError{Object: "DeviceClass " + existing.Name, Resource: "deviceclass " + existing.Name, Owner: owner, As: as}
@@ -193,20 +190,19 @@ func (k *Keeper) leftError(existing *resourcev1.DeviceClass) error {
 	return fmt.Errorf("DeviceClass %s was not created by kwok-dra, which leaves it alone: Pods get what it selects; delete it, and kwok-dra creates its own", existing.Name)
 }
 
-// mayRetire reports whether a class that is not wanted is to go: one without a record,
-// once.
+// mayRetire reports whether an unwanted class may be deleted: a class without a record only once.
 func (k *Keeper) mayRetire(existing *resourcev1.DeviceClass) bool {
 	if k.owner.Installation() == "" || installation.Of(existing) != "" {
 		return true
 	}
-	if _, known := k.retired[existing.Name]; !known {
-		k.retired[existing.Name] = retired{existing.UID, time.Now()}
+	if _, isRetired := k.retired[existing.Name]; !isRetired {
+		k.retired[existing.Name] = retiredClass{existing.UID, time.Now()}
 	}
 	return k.retired[existing.Name].uid == existing.UID
 }
 
-// apply does one step.
-func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error {
+// applyStep makes the API call of a step.
+func (k *Keeper) applyStep(ctx context.Context, want *config.Class, next step) error {
 	var stored *resourcev1.DeviceClass
 	var err error
 	switch next.verb {
@@ -215,7 +211,7 @@ func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error
 	case update:
 		stored, err = k.client.Update(ctx, next.class, metav1.UpdateOptions{})
 	case remove:
-		// The class is deleted as long as it is what the cache says.
+		// The preconditions keep a class that has changed since it was cached.
 		unchanged := &metav1.Preconditions{UID: new(next.class.UID), ResourceVersion: new(next.class.ResourceVersion)}
 		err = k.client.Delete(ctx, next.class.Name, metav1.DeleteOptions{Preconditions: unchanged})
 		if apierrors.IsNotFound(err) {
@@ -227,34 +223,34 @@ func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error
 	if err != nil {
 		return fmt.Errorf("%s DeviceClass %s: %w", next.verb, next.class.Name, err)
 	}
-	k.rounds.Next(next.class.Name, time.Now())
-	k.rounds.GC()
-	klog.FromContext(ctx).Info("Brought a DeviceClass up to date", "deviceClass", next.class.Name, "verb", next.verb)
+	k.rewrites.Next(next.class.Name, time.Now())
+	k.rewrites.GC()
+	klog.FromContext(ctx).Info("Updated a DeviceClass", "deviceClass", next.class.Name, "verb", next.verb)
 	if stored != nil {
 		k.checkStored(ctx, want, next.class, stored)
 	}
 	return nil
 }
 
-// checkStored reports a field that the API server drops, and asks again later.
+// checkStored reports a field that the API server dropped, and has it written again later.
 func (k *Keeper) checkStored(ctx context.Context, want *config.Class, sent, stored *resourcev1.DeviceClass) {
-	if !dropped(sent, stored) {
-		delete(k.told, sent.Name)
+	if !dropsExtendedResource(sent, stored) {
+		delete(k.reported, sent.Name)
 		return
 	}
-	k.asked[sent.Name] = time.Now()
-	k.rounds.Reset(sent.Name) // nobody undoes it
-	k.loop.AddAfter(sent.Name, askAgain)
-	k.tell(ctx, want, sent.Name, v1alpha1.ReasonFieldsDropped, fmt.Errorf(
+	k.droppedAt[sent.Name] = time.Now()
+	k.rewrites.Reset(sent.Name) // no other program changes it back
+	k.loop.AddAfter(sent.Name, droppedFieldRetryInterval)
+	k.reportProblem(ctx, want, sent.Name, v1alpha1.ReasonFieldsDropped, fmt.Errorf(
 		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource remain Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
 		*sent.Spec.ExtendedResourceName, sent.Name))
 }
 
-// tell writes an event about a problem on the object that needs the class, once.
-func (k *Keeper) tell(ctx context.Context, want *config.Class, name, reason string, problem error) {
-	if message := v1alpha1.EventMessage(problem); message != k.told[name] {
-		k.told[name] = message
-		klog.FromContext(ctx).Error(problem, "A DeviceClass is not what the configuration says", "deviceClass", name)
+// reportProblem emits one event about a problem, on the object that needs the class.
+func (k *Keeper) reportProblem(ctx context.Context, want *config.Class, name, reason string, problem error) {
+	if message := v1alpha1.EventMessage(problem); message != k.reported[name] {
+		k.reported[name] = message
+		klog.FromContext(ctx).Error(problem, "A DeviceClass differs from the configuration", "deviceClass", name)
 		k.recorder.Event(want.For, corev1.EventTypeWarning, reason, message)
 	}
 }

@@ -20,13 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -67,7 +66,7 @@ func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 func (w *world) start(mapName types.NamespacedName, as installation.ID) {
 	t := w.t
 	t.Helper()
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
 	keeper := New(w, store, shard.New(shard.Options{Mode: shard.None, Installation: as}), w.recorder)
 	w.keeper = keeper
@@ -149,11 +148,7 @@ func (w *world) remove() {
 	synctest.Wait()
 }
 
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble
 
 // TestKeeper follows a class from its coming to its going.
 func TestKeeper(t *testing.T) {
@@ -215,7 +210,7 @@ func TestKeeperAsksAgain(t *testing.T) {
 		events := w.events()
 		require.Len(t, events, 1)
 		require.Contains(t, events[0], "Warning FieldsDropped the API server drops extendedResourceName gpu.example.com/device of DeviceClass gpu.example.com")
-		time.Sleep(10 * askAgain)
+		time.Sleep(10 * droppedFieldRetryInterval)
 		synctest.Wait()
 		require.InDelta(t, 11, len(w.takeWrites()), 2)
 		w.Mu.Lock()
@@ -354,10 +349,10 @@ func TestNothingIsRememberedOfClassesThatAreGone(t *testing.T) {
 			synctest.Wait()
 		}
 		w.configure("# nothing\n")
-		time.Sleep(2 * lastRound)
+		time.Sleep(2 * maxRewriteDelay)
 		synctest.Wait()
-		require.Empty(t, w.keeper.told)
-		require.Empty(t, w.keeper.asked)
+		require.Empty(t, w.keeper.reported)
+		require.Empty(t, w.keeper.droppedAt)
 		require.Empty(t, w.keeper.retired)
 	})
 }

@@ -20,38 +20,37 @@ const (
 	create  verb = "create"
 	update  verb = "update"
 	remove  verb = "delete"
-	// leave means that the class belongs to someone else.
+	// leave means that the class belongs to somebody else.
 	leave verb = "leave"
 )
 
-// step is what brings a DeviceClass to the state it should be in.
+// step is the next API call that brings a DeviceClass up to date.
 type step struct {
 	verb  verb
 	class *resourcev1.DeviceClass
 }
 
-// plan compares the class that is wanted, or nil, with the one there is, or nil, as an
-// installation does. It plans an update for nothing but a field that the API server has
-// dropped only if ask.
-func plan(as installation.ID, want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
-	ours := existing != nil && existing.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && !as.IsAnother(installation.Of(existing))
+// planClass compares the wanted class with the existing one, either of which may be nil. If only a
+// field differs that the API server has dropped, it plans an update only if retryDropped is set.
+func planClass(as installation.ID, want *config.Class, existing *resourcev1.DeviceClass, retryDropped bool) step {
+	isOurs := existing != nil && existing.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && !as.IsAnother(installation.Of(existing))
 	switch {
-	case want == nil && ours:
+	case want == nil && isOurs:
 		return step{remove, existing}
 	case want == nil:
 		return step{}
 	case existing == nil:
-		return step{create, recorded(as, &want.DeviceClass)}
-	case !ours:
+		return step{create, withRecord(as, &want.DeviceClass)}
+	case !isOurs:
 		return step{leave, existing}
 	}
-	wanted := recorded(as, &want.DeviceClass)
+	wanted := withRecord(as, &want.DeviceClass)
 	changed := existing.DeepCopy()
 	maps.Copy(changed.Labels, wanted.Labels)
 	as.Record(&changed.ObjectMeta)
 	changed.Spec = wanted.Spec
 	expected := changed.DeepCopy()
-	if !ask && dropped(changed, existing) {
+	if !retryDropped && dropsExtendedResource(changed, existing) {
 		expected.Spec.ExtendedResourceName = nil
 	}
 	if apiequality.Semantic.DeepEqual(expected, existing) {
@@ -60,16 +59,15 @@ func plan(as installation.ID, want *config.Class, existing *resourcev1.DeviceCla
 	return step{update, changed}
 }
 
-// recorded is a class with what says whose it is.
-func recorded(as installation.ID, class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
+// withRecord returns a class with the label and the record of its installation.
+func withRecord(as installation.ID, class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
 	made := class.DeepCopy()
 	as.Record(&made.ObjectMeta)
 	metav1.SetMetaDataLabel(&made.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 	return made
 }
 
-// dropped reports whether the API server has dropped the name of the extended
-// resource.
-func dropped(sent, stored *resourcev1.DeviceClass) bool {
+// dropsExtendedResource reports whether the API server dropped the name of the extended resource.
+func dropsExtendedResource(sent, stored *resourcev1.DeviceClass) bool {
 	return sent.Spec.ExtendedResourceName != nil && stored.Spec.ExtendedResourceName == nil
 }

@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			next := plan("", test.want, test.existing, true)
+			next := planClass("", test.want, test.existing, true)
 			require.Equal(t, test.verb, next.verb)
 			if next.class == nil {
 				return
@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 			require.Equal(t, test.labels, next.class.Labels)
 			if next.verb == create || next.verb == update {
 				require.Equal(t, want.Spec, next.class.Spec)
-				require.Equal(t, nothing, plan("", test.want, next.class, true).verb, "one step is enough")
+				require.Equal(t, nothing, planClass("", test.want, next.class, true).verb, "one step is enough")
 			}
 		})
 	}
@@ -74,8 +74,8 @@ func TestPlanAsksNowAndThen(t *testing.T) {
 	want := &config.Class{DeviceClass: *classOf("true")}
 	dropped, edited := classOf("true", managedBy, "kwok-dra"), classOf("false", managedBy, "kwok-dra")
 	dropped.Spec.ExtendedResourceName, edited.Spec.ExtendedResourceName = nil, nil
-	require.Equal(t, nothing, plan("", want, dropped, false).verb)
-	require.Equal(t, update, plan("", want, dropped, true).verb)
-	require.Equal(t, update, plan("", want, edited, false).verb)
-	require.Equal(t, want.Spec, plan("", want, edited, false).class.Spec)
+	require.Equal(t, nothing, planClass("", want, dropped, false).verb)
+	require.Equal(t, update, planClass("", want, dropped, true).verb)
+	require.Equal(t, update, planClass("", want, edited, false).verb)
+	require.Equal(t, want.Spec, planClass("", want, edited, false).class.Spec)
 }

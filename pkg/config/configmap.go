@@ -27,35 +27,40 @@ type ConfigMap struct {
 	name    string
 	store   *Store
 	carrier *carrier
-	decode  func(*corev1.ConfigMap) (*Documents, error)
-	// absent is what it says where there is none.
-	absent   content
+	decode  decodeTextsFunc
+	// missing is the source while the ConfigMap does not exist.
+	missing  source
 	informer cached.Informer[*corev1.ConfigMap]
 }
 
-// ConfigMapCarrier is the carrier that a ConfigMap is to a Store.
+// decodeTextsFunc decodes the texts of a ConfigMap, by their keys. Errors begin with the origin's
+// Document, which names the ConfigMap.
+type decodeTextsFunc func(origin devices.Origin, texts map[string][]byte) (*Documents, error)
+
+// ConfigMapCarrier names a ConfigMap as a carrier of a Store.
 func ConfigMapCarrier(name types.NamespacedName) string {
 	return "ConfigMap " + name.String()
 }
 
-// NewConfigMap prepares to watch a ConfigMap each of whose values may have several
-// documents; Run starts it. Versions that are refused become Warning events on
-// it.
+// NewConfigMap prepares to watch a ConfigMap with kwok-dra's own documents; Run starts it. A
+// refused version is reported as a Warning event on the ConfigMap.
 //
-// Where it does not exist, that says nothing of what should: it may be a typing
-// error, or the moment between its deletion and its return. The last good version
-// stays in force; who wants to retire everything empties the ConfigMap. At the start
-// there is none; then the Store waits for it, unless custom resources are read too.
-// Beside them it is one of two places, and may well not be used: the others count,
-// but what it may have made stays.
+// A ConfigMap that does not exist retires nothing: its name may be misspelled, or somebody may
+// be replacing it. The last good version stays in force; to retire everything, empty the
+// ConfigMap. If it is missing at the start, nothing is in force until it appears, unless the
+// Store has custom resources too: then those are in force without it, and what an earlier
+// version of the ConfigMap may have made stays.
 func NewConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
-	c := newConfigMap(client, name, store, recorder)
-	absent := fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", c.carrier.name)
-	c.decode, c.absent = decodeConfigMap, content{broken: absent, required: store.carrier(ObjectsCarrier) == nil}
+	c := watchConfigMap(client, name, store, recorder, decodeTexts)
+	isRequired := store.carrierNamed(ObjectsCarrier) == nil
+	c.missing.decode = func(s *source) {
+		s.decodeErr = fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", c.carrier.name)
+		s.required = isRequired
+	}
 	return c
 }
 
-// ConfigMapFormat is the format of someone else's ConfigMap.
+// ConfigMapFormat is the format of another program's ConfigMap.
 type ConfigMapFormat struct {
 	// Adapt turns the texts of a ConfigMap, by their keys, into templates. Its errors begin with
 	// the source, which names the ConfigMap.
@@ -64,100 +69,90 @@ type ConfigMapFormat struct {
 	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
 }
 
-// NewAdaptedConfigMap prepares to watch a ConfigMap in someone else's format. By their rule its
-// end is that of what it says: where it does not exist, nothing is configured.
+// NewAdaptedConfigMap prepares to watch a ConfigMap in another program's format. By the rule of
+// these programs a missing ConfigMap configures nothing, so deleting it retires its pools.
 func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format ConfigMapFormat) *ConfigMap {
-	c := newConfigMap(client, name, store, recorder)
-	c.decode, c.absent = format.decode, content{newest: &Documents{}, required: true}
+	c := watchConfigMap(client, name, store, recorder, func(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
+		adapted, err := format.Adapt(origin.Document, texts)
+		if err != nil {
+			return nil, err
+		}
+		return compileAdapted(origin, adapted, format.PartOf)
+	})
+	nothing := &Documents{}
+	c.missing.decode = func(s *source) { s.newest, s.required = nothing, true }
 	return c
 }
 
-func newConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
-	carrier := store.carrier(ConfigMapCarrier(name))
+func watchConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, decode decodeTextsFunc) *ConfigMap {
+	carrier := store.carrierNamed(ConfigMapCarrier(name))
 	carrier.recorder = recorder
 	informer := coreinformers.NewFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
 	})
-	return &ConfigMap{name: name.String(), store: store, carrier: carrier, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
-}
-
-// onEach calls f on each event.
-func onEach[T cache.Object](f func()) cache.TypedResourceEventHandler[T] {
-	return cache.TypedResourceEventHandlerFuncs[T]{AddFunc: func(T) { f() }, UpdateFunc: func(_, _ T) { f() }, DeleteFunc: func(cache.DeletedObject[T]) { f() }}
+	return &ConfigMap{name: name.String(), store: store, carrier: carrier, decode: decode, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
 }
 
 // Run watches until ctx ends.
 func (c *ConfigMap) Run(ctx context.Context) {
 	sync := func() {
-		c.store.sync(klog.FromContext(ctx), c.carrier, func() []version { return []version{c.versionOf(c.informer.Get(c.name))} })
+		c.store.syncCarrier(klog.FromContext(ctx), c.carrier, func() []*source { return []*source{c.sourceOf(c.informer.Get(c.name))} })
 	}
-	c.informer.Handle(onEach[*corev1.ConfigMap](sync))
+	c.informer.Handle(cache.TypedResourceEventHandlerFuncs[*corev1.ConfigMap]{
+		AddFunc:    func(*corev1.ConfigMap) { sync() },
+		UpdateFunc: func(_, _ *corev1.ConfigMap) { sync() },
+		DeleteFunc: func(cache.DeletedObject[*corev1.ConfigMap]) { sync() },
+	})
 	go func() {
 		if cache.WaitFor(ctx, "", c.informer.Synced()...) {
-			sync() // where there is none, there is no event
+			sync() // a ConfigMap that does not exist causes no event
 		}
 	}()
 	c.informer.Run(ctx)
 }
 
-// versionOf is the newest version, of a ConfigMap or of none. Its texts alone count.
-func (c *ConfigMap) versionOf(configMap *corev1.ConfigMap) version {
+// sourceOf makes a source of the ConfigMap, or of nil if it does not exist. Its texts are its
+// version, so edits of labels and annotations do not count. kubectl stores a file that is not
+// UTF-8 under binaryData, and other tools store any file there.
+func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
 	if configMap == nil {
-		return version{read: func() content { return c.absent }}
+		missing := c.missing
+		return &missing
 	}
-	return version{id: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, read: func() content {
-		documents, err := c.decode(configMap)
-		return content{newest: documents, broken: err, required: true}
+	return &source{version: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, decode: func(s *source) {
+		origin := devices.Origin{
+			Document: ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name}),
+			Carrier:  &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID},
+		}
+		texts := maps.Clone(configMap.BinaryData)
+		if texts == nil {
+			texts = map[string][]byte{}
+		}
+		for key, text := range configMap.Data {
+			texts[key] = []byte(text)
+		}
+		s.newest, s.decodeErr = c.decode(origin, texts)
+		s.required = true
 	}}
 }
 
-// CheckConfigMap reports whether a ConfigMap of own documents would be taken by itself.
+// CheckConfigMap returns why a ConfigMap with kwok-dra's own documents would be refused, or nil.
+// It does not look at other sources.
 func CheckConfigMap(configMap *corev1.ConfigMap) error {
-	documents, err := decodeConfigMap(configMap)
-	if err == nil {
-		_, err = NewSet(documents)
+	s := (&ConfigMap{decode: decodeTexts}).sourceOf(configMap)
+	if s.decode(s); s.decodeErr != nil {
+		return s.decodeErr
 	}
+	_, err := NewSet(s.newest)
 	return err
 }
 
-// decodeConfigMap reads a ConfigMap of kwok-dra's own documents.
-func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
-	documents := &Documents{carrier: referToConfigMap(configMap)}
+// decodeTexts decodes the texts of a ConfigMap with kwok-dra's own documents.
+func decodeTexts(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
+	documents := &Documents{carrier: origin.Carrier}
 	var errs []error
-	texts := textsOf(configMap)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		source := fmt.Sprintf("%s, key %s", carrierOf(configMap), key)
-		errs = append(errs, documents.read(source, texts[key]))
+		errs = append(errs, documents.decodeText(fmt.Sprintf("%s, key %s", origin.Document, key), texts[key]))
 	}
 	return documents, errors.Join(errs...)
-}
-
-// textsOf are the texts of a ConfigMap by their keys. kubectl puts a file that is not UTF-8
-// under binaryData, and others put any file there.
-func textsOf(configMap *corev1.ConfigMap) map[string][]byte {
-	texts := maps.Clone(configMap.BinaryData)
-	if texts == nil {
-		texts = map[string][]byte{}
-	}
-	for key, text := range configMap.Data {
-		texts[key] = []byte(text)
-	}
-	return texts
-}
-
-func (f ConfigMapFormat) decode(configMap *corev1.ConfigMap) (*Documents, error) {
-	origin := devices.Origin{Document: carrierOf(configMap), Carrier: referToConfigMap(configMap)}
-	adapted, err := f.Adapt(origin.Document, textsOf(configMap))
-	if err != nil {
-		return nil, err
-	}
-	return adopt(origin, adapted, f.PartOf)
-}
-
-func carrierOf(configMap *corev1.ConfigMap) string {
-	return ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name})
-}
-
-func referToConfigMap(configMap *corev1.ConfigMap) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID}
 }

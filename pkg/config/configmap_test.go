@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
@@ -24,11 +22,8 @@ var (
 	mapCarrier = ConfigMapCarrier(mapName)
 )
 
-// quiet is a context that logs to the test.
-func quiet(t *testing.T) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
+// quiet is the context of a test.
+var quiet = runtest.QuietContext
 
 // cluster is a ConfigMap that is watched, in a bubble.
 type cluster struct {
@@ -71,21 +66,21 @@ func configMapOf(documents ...string) *corev1.ConfigMap {
 
 func (c *cluster) create(documents ...string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Create(quiet(c.t), configMapOf(documents...), metav1.CreateOptions{})
+	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Create(runtest.QuietContext(c.t), configMapOf(documents...), metav1.CreateOptions{})
 	require.NoError(c.t, err)
 	synctest.Wait()
 }
 
 func (c *cluster) update(configMap *corev1.ConfigMap) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Update(quiet(c.t), configMap, metav1.UpdateOptions{})
+	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Update(runtest.QuietContext(c.t), configMap, metav1.UpdateOptions{})
 	require.NoError(c.t, err)
 	synctest.Wait()
 }
 
 func (c *cluster) delete() {
 	c.t.Helper()
-	require.NoError(c.t, c.client.CoreV1().ConfigMaps(mapName.Namespace).Delete(quiet(c.t), mapName.Name, metav1.DeleteOptions{}))
+	require.NoError(c.t, c.client.CoreV1().ConfigMaps(mapName.Namespace).Delete(runtest.QuietContext(c.t), mapName.Name, metav1.DeleteOptions{}))
 	synctest.Wait()
 }
 
@@ -236,7 +231,7 @@ func TestConfigMapBesideCustomResources(t *testing.T) {
 // see takes the ConfigMap that there is, or nil.
 func (c *ConfigMap) see(t *testing.T, configMap *corev1.ConfigMap) {
 	t.Helper()
-	c.store.sync(klog.FromContext(quiet(t)), c.carrier, func() []version { return []version{c.versionOf(configMap)} })
+	c.store.syncCarrier(klog.FromContext(quiet(t)), c.carrier, func() []*source { return []*source{c.sourceOf(configMap)} })
 }
 
 // TestConfigMapThatContradictsTheFiles is refused, with an event.

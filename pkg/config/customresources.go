@@ -28,84 +28,82 @@ import (
 // ObjectsCarrier is the carrier of the custom resources.
 const ObjectsCarrier = "custom resources"
 
-// Objects are the custom resources of a cluster, as they come and go. Each
-// stands for itself: where a version is refused, that object's last good version
-// stays in force, and the others are as they are.
+// Objects hands custom resources to a Store. Each is a source of its own: if a version is
+// refused, the last good version of that object stays in force, and the other objects are not
+// affected.
 type Objects struct {
 	store   *Store
 	carrier *carrier
-	// onChange is called when what was accepted may have changed.
+	// onChange is called when the acceptance of an object may have changed.
 	onChange func()
 }
 
-// NewObjects makes the carrier of a Store, which Replace fills.
+// NewObjects fills the carrier ObjectsCarrier of a Store; Replace hands the objects over.
 func NewObjects(store *Store, recorder record.EventRecorder, onChange func()) *Objects {
-	o := &Objects{store: store, carrier: store.carrier(ObjectsCarrier), onChange: onChange}
+	o := &Objects{store: store, carrier: store.carrierNamed(ObjectsCarrier), onChange: onChange}
 	o.carrier.recorder = recorder
 	return o
 }
 
-// Replace takes all objects there are now. They are listed while nobody else takes
-// any. Nothing is in force before the first Replace.
+// Replace replaces all objects by those that exist now. It calls list under the Store's lock, so
+// that of two calls the later one has the newer list. Nothing is in force before the first call.
 func (o *Objects) Replace(ctx context.Context, list func() []*unstructured.Unstructured) {
-	o.store.sync(klog.FromContext(ctx), o.carrier, func() []version {
-		var all []version
-		for _, object := range list() {
-			all = append(all, versionOf(object))
-		}
-		return all
-	})
+	o.store.syncCarrier(klog.FromContext(ctx), o.carrier, func() []*source { return sourcesOfObjects(list()) })
 	o.onChange()
 }
 
-// versionOf is an object's newest version. What differs in its status only is not
-// another one; the slices in the annotation of a NodeOverlay count as its spec does.
-func versionOf(object *unstructured.Unstructured) version {
-	return version{
-		key:    key{object.GetKind(), object.GetName(), object.GetUID()},
-		id:     fmt.Sprint(object.GetGeneration(), " ", object.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]),
-		object: object,
-		read: func() content {
-			documents, err := decodeObject(object)
-			// What says when is not replaced by its defaults. One that contradicts an older
-			// one was not in force before either.
-			return content{newest: documents, broken: err, required: err != nil && object.GetKind() == v1alpha1.KwokDRAConfigurationKind}
-		},
+// sourcesOfObjects makes a source of each object. An edit of the status is not a new version;
+// the slices in the annotation of a NodeOverlay count as its spec does.
+func sourcesOfObjects(objects []*unstructured.Unstructured) []*source {
+	var all []*source
+	for _, object := range objects {
+		all = append(all, &source{
+			key:     fmt.Sprint(object.GetKind(), " ", object.GetName(), " ", object.GetUID()),
+			version: fmt.Sprint(object.GetGeneration(), " ", object.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]),
+			object:  object,
+			decode: func(s *source) {
+				s.newest, s.decodeErr = decodeObject(object)
+				// Defaults must not replace selectors that cannot be read. A configuration that only
+				// contradicts an older one was not in force before either.
+				s.required = s.decodeErr != nil && object.GetKind() == v1alpha1.KwokDRAConfigurationKind
+			},
+		})
 	}
+	return all
 }
 
-// lookForKinds is how often it is looked whether the custom resource definitions
-// have come or gone. To watch them would take the right to read all there are.
-const lookForKinds = 5 * time.Second
+// discoveryInterval is how often discovery is asked which kinds are defined. Watching the
+// definitions instead would take the right to read all of them.
+const discoveryInterval = 5 * time.Second
 
-// listLimit bounds how long the list of a kind may hold up the others. A
-// definition may go before all there are have been listed.
-const listLimit = 30 * time.Second
+// listTimeout bounds how long listing one kind delays the others. Its definition may be deleted
+// before the list is complete.
+const listTimeout = 30 * time.Second
 
-// CustomResources watches the custom resources and hands them to Objects. While
-// a kind has no definition there are none of it.
+// CustomResources watches the custom resources and hands them to Objects. A kind without a
+// definition has no objects.
 type CustomResources struct {
 	client      dynamic.Interface
 	discovery   discovery.ServerResourcesInterfaceWithContext
 	objects     *Objects
 	definitions []*definition
 	running     sync.WaitGroup
-	// complete tells that all objects are listed of the kinds that are watched. They are
-	// taken at once: templates are not to be published before it is known when.
-	complete atomic.Bool
+	// isListed reports whether the objects of all defined kinds have been listed. They are handed
+	// over at once: a template must not be published before the configuration that says when.
+	isListed atomic.Bool
 }
 
-// definition is what is known of the definition of a kind.
+// definition is the definition of a kind, if it exists.
 type definition struct {
 	Kind
-	// watched is the watch of the kind while it is defined, or nil.
-	watched atomic.Pointer[watch]
-	// missing is since when the list of the kind has answered that there is none.
-	missing time.Time
+	// watched is the watch of the kind. It is nil while the kind is not defined.
+	watched atomic.Pointer[kindWatch]
+	// missingSince is when listing the kind first failed because it is not defined. It is zero
+	// if the last list succeeded.
+	missingSince time.Time
 }
 
-// watch is the watch of a kind.
-type watch struct {
+type kindWatch struct {
 	cached.Informer[*unstructured.Unstructured]
 	stop func()
 }
@@ -123,70 +121,70 @@ func NewCustomResources(client dynamic.Interface, discovery discovery.ServerReso
 func (c *CustomResources) Run(ctx context.Context) {
 	defer c.running.Wait()
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Cannot tell which custom resources there are", "err", err)
+		if err := c.watchDefinedKinds(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Failed to find out which custom resources exist", "err", err)
 		}
-	}, lookForKinds)
+	}, discoveryInterval)
 }
 
-// look starts and ends watches as the definitions come and go.
-func (c *CustomResources) look(ctx context.Context) error {
+// watchDefinedKinds starts and ends watches as definitions come and go.
+func (c *CustomResources) watchDefinedKinds(ctx context.Context) error {
 	var err error
 	for _, d := range c.definitions {
-		err = errors.Join(err, c.lookFor(ctx, d))
+		err = errors.Join(err, c.updateWatch(ctx, d))
 	}
-	if !c.complete.Load() && (err == nil || cache.IsDone(c.objects.carrier)) {
-		c.complete.Store(true)
-		c.sync(ctx)
+	if !c.isListed.Load() && (err == nil || cache.IsDone(c.objects.carrier)) {
+		c.isListed.Store(true)
+		c.replaceObjects(ctx)
 	}
 	return err
 }
 
-// lookFor starts or ends the watch of a kind. The error says why it cannot be told
-// what there is of it.
-func (c *CustomResources) lookFor(ctx context.Context, d *definition) error {
-	served, err := c.served(ctx, d.Resource)
+// updateWatch starts or ends the watch of a kind. It returns an error if it is not known whether
+// the kind is defined, or which objects exist.
+func (c *CustomResources) updateWatch(ctx context.Context, d *definition) error {
+	isServed, err := c.isServed(ctx, d.Resource)
 	if err != nil {
 		return err
 	}
-	if served {
-		d.missing = time.Time{}
+	if isServed {
+		d.missingSince = time.Time{}
 	}
 	watched := d.watched.Load()
 	switch {
-	case served && watched == nil:
-		return c.watch(ctx, d)
-	case served:
-	case !c.gone(ctx, d):
+	case isServed && watched == nil:
+		return c.startWatch(ctx, d)
+	case isServed:
+	case !c.isUndefined(ctx, d):
 		return fmt.Errorf("find %s: the API server does not name them among its resources", d.Resource.Resource)
 	case watched != nil:
 		watched.stop()
 		d.watched.Store(nil)
-		klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", d.Name)
-		c.sync(ctx)
+		klog.FromContext(ctx).Info("Custom resource definition was deleted", "kind", d.Name)
+		c.replaceObjects(ctx)
 	}
 	return nil
 }
 
-// gone reports whether the definition of a kind is gone: discovery does not name it,
-// and its own list says so as well, twice and some time apart. An API server that
-// starts answers that there is no such resource, also where there is.
-func (c *CustomResources) gone(ctx context.Context, d *definition) bool {
-	ctx, cancel := context.WithTimeout(ctx, listLimit)
+// isUndefined reports whether a kind that discovery does not name has no definition: listing it
+// must fail twice, some time apart. While an API server starts, it answers that a resource does
+// not exist even if it does.
+func (c *CustomResources) isUndefined(ctx context.Context, d *definition) bool {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	_, err := c.client.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: 1})
 	if !apierrors.IsNotFound(err) && (d.watched.Load() != nil || !apierrors.IsForbidden(err)) {
-		d.missing = time.Time{}
+		d.missingSince = time.Time{}
 		return false
 	}
-	if d.missing.IsZero() {
-		d.missing = time.Now()
+	if d.missingSince.IsZero() {
+		d.missingSince = time.Now()
 	}
-	return time.Since(d.missing) >= lookForKinds/2
+	return time.Since(d.missingSince) >= discoveryInterval/2
 }
 
-// served reports whether discovery names a resource.
-func (c *CustomResources) served(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+// isServed reports whether discovery names a resource.
+func (c *CustomResources) isServed(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, resource.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -197,32 +195,36 @@ func (c *CustomResources) served(ctx context.Context, resource schema.GroupVersi
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 }
 
-// watch watches a kind, and returns when all there are have been listed.
-func (c *CustomResources) watch(ctx context.Context, d *definition) error {
+// startWatch watches a kind, and returns when its objects have been listed.
+func (c *CustomResources) startWatch(ctx context.Context, d *definition) error {
 	ctx, stop := context.WithCancel(ctx)
 	informer := cached.NewInformer[*unstructured.Unstructured](dynamicinformer.NewFilteredDynamicInformer(c.client, d.Resource, "", 0, nil, nil).Informer(), nil)
-	informer.Handle(onEach[*unstructured.Unstructured](func() { c.sync(ctx) }))
+	informer.Handle(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
+		AddFunc:    func(*unstructured.Unstructured) { c.replaceObjects(ctx) },
+		UpdateFunc: func(_, _ *unstructured.Unstructured) { c.replaceObjects(ctx) },
+		DeleteFunc: func(cache.DeletedObject[*unstructured.Unstructured]) { c.replaceObjects(ctx) },
+	})
 	c.running.Go(func() { informer.Run(ctx) })
-	listing, done := context.WithTimeout(ctx, listLimit)
-	defer done()
-	if !cache.WaitFor(listing, "", informer.Synced()...) {
+	listCtx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	if !cache.WaitFor(listCtx, "", informer.Synced()...) {
 		stop()
-		return fmt.Errorf("list %s: %w", d.Resource.Resource, listing.Err())
+		return fmt.Errorf("list %s: %w", d.Resource.Resource, listCtx.Err())
 	}
-	c.complete.Store(false)
-	d.watched.Store(&watch{informer, stop})
+	c.isListed.Store(false)
+	d.watched.Store(&kindWatch{informer, stop})
 	klog.FromContext(ctx).Info("Watching custom resources", "kind", d.Name)
 	return nil
 }
 
-// sync takes all there are now, unless more are about to be listed.
-func (c *CustomResources) sync(ctx context.Context) {
-	if c.complete.Load() {
-		c.objects.Replace(ctx, c.list)
+// replaceObjects hands over all objects that exist now, unless another kind is still to be listed.
+func (c *CustomResources) replaceObjects(ctx context.Context) {
+	if c.isListed.Load() {
+		c.objects.Replace(ctx, c.listObjects)
 	}
 }
 
-func (c *CustomResources) list() []*unstructured.Unstructured {
+func (c *CustomResources) listObjects() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, d := range c.definitions {
 		if watched := d.watched.Load(); watched != nil {

@@ -76,7 +76,7 @@ func TestDefinitionIsGone(t *testing.T) {
 		d := newDefinitions(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec))
 		store := d.run(t)
 		pass := func(rounds int) {
-			time.Sleep(time.Duration(rounds) * lookForKinds)
+			time.Sleep(time.Duration(rounds) * discoveryInterval)
 			synctest.Wait()
 		}
 		require.Equal(t, []string{"a"}, setNames(store.Current()))
@@ -112,7 +112,7 @@ func TestDefinitionIsUnknownAtTheStart(t *testing.T) {
 		require.Nil(t, store.Current())
 		d.unknown.Store(false)
 		d.noList.Store(false)
-		time.Sleep(lookForKinds)
+		time.Sleep(discoveryInterval)
 		synctest.Wait()
 		require.Equal(t, []string{"a"}, setNames(store.Current()))
 	})
@@ -121,7 +121,7 @@ func TestDefinitionIsUnknownAtTheStart(t *testing.T) {
 		d.unknown.Store(true)
 		d.noList.Store(true)
 		store := d.run(t)
-		time.Sleep(lookForKinds)
+		time.Sleep(discoveryInterval)
 		synctest.Wait()
 		require.NotNil(t, store.Current(), "without a definition there are no objects")
 	})

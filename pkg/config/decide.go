@@ -6,69 +6,70 @@ import (
 	"slices"
 )
 
-// decision is what is in force.
+// decision says which version of each source is in force.
 type decision struct {
 	set *Set
-	// chosen are the versions in force, of the sources that have one, and refused says
-	// why the newest ones are not.
-	chosen  map[*source]*Documents
+	// chosen has the version in force of each source that has one.
+	chosen map[*source]*Documents
+	// refused says why the newest version of a source is not in force.
 	refused map[*source]error
-	// waits is why nothing is in force: a source that is required has no good version. It
-	// is nil where something is.
-	waits error
+	// pending is why nothing may be in force: a required source has no good version. It is nil
+	// otherwise.
+	pending error
 }
 
-// errNoVersion is why nothing is in force where no version is refused either.
+// errNoVersion is why nothing is in force although no version was refused.
 var errNoVersion = errors.New("not all of the configuration is there yet")
 
-// decide decides which version of each source is in force: the newest, or else the
-// one that was good last. Where two contradict each other, the earlier source wins,
-// whenever either of them has changed. It depends on nothing but the sources.
-func decide(sources []*source) decision {
+// decideVersions chooses the version of each source that is in force: the newest, or else the one that
+// was good last. Where two sources contradict each other, the earlier one in the list wins. The
+// decision depends on nothing but the sources.
+func decideVersions(sources []*source) decision {
 	d := decision{chosen: map[*source]*Documents{}, refused: map[*source]error{}}
 	var all []*Documents
-	for _, one := range sources {
-		d.refused[one] = one.broken
-		if version := cmp.Or(one.newest, one.good); version != nil {
-			d.chosen[one] = version
+	for _, s := range sources {
+		d.refused[s] = s.decodeErr
+		if version := cmp.Or(s.newest, s.good); version != nil {
+			d.chosen[s] = version
 			all = append(all, version)
 		}
 	}
 	var err error
 	if d.set, err = NewSet(all...); err != nil {
-		d.oneByOne(sources)
+		d.resolveContradictions(sources)
 	}
-	for _, one := range sources {
-		if d.chosen[one] != nil || !one.early {
+	for _, s := range sources {
+		if d.chosen[s] != nil || !s.presentAtStart {
 			continue
 		}
-		if one.required {
-			d.waits = cmp.Or(d.waits, d.refused[one], errNoVersion)
+		if s.required {
+			d.pending = cmp.Or(d.pending, d.refused[s], errNoVersion)
 		}
-		if d.refused[one] != nil {
-			d.set.Unsettled = append(d.set.Unsettled, d.refused[one])
+		if d.refused[s] != nil {
+			d.set.Unsettled = append(d.set.Unsettled, d.refused[s])
 		}
 	}
 	return d
 }
 
-// oneByOne takes the version of each source that fits those of the sources before.
-func (d *decision) oneByOne(sources []*source) {
+// resolveContradictions chooses for each source the version that does not contradict the
+// sources before it.
+func (d *decision) resolveContradictions(sources []*source) {
 	var all []*Documents
 	d.set, _ = NewSet()
 	clear(d.chosen)
-	for _, one := range sources {
-		for _, version := range []*Documents{one.newest, one.good} {
+	for _, s := range sources {
+		for _, version := range []*Documents{s.newest, s.good} {
 			if version == nil {
 				continue
 			}
 			set, err := NewSet(append(slices.Clip(all), version)...)
 			if err == nil {
-				d.set, d.chosen[one], all = set, version, append(all, version)
+				d.set, d.chosen[s], all = set, version, append(all, version)
 				break
 			}
-			if version == one.newest {
-				d.refused[one] = err
+			if version == s.newest {
+				d.refused[s] = err
 			}
 		}
 	}

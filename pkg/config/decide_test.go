@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -228,20 +229,20 @@ func TestDecideIsAFunctionOfTheSources(t *testing.T) {
 }
 
 func newestOrBroken(newest, good *Documents) *source {
-	one := &source{content: content{newest: newest}, good: good, early: good == nil}
+	one := &source{newest: newest, history: history{good: good, presentAtStart: good == nil}}
 	if newest == nil {
-		one.broken = errors.New("broken")
+		one.decodeErr = errors.New("broken")
 	}
 	return one
 }
 
 // decideTwice decides, settles that, and requires that the same is decided again.
 func decideTwice(t *testing.T, sources ...*source) decision {
-	once := decide(sources)
+	once := decideVersions(sources)
 	for _, one := range sources {
-		newCarrier("").settle(one, once.chosen[one], once.refused[one])
+		newCarrier("").recordDecision(klog.Background(), one, once.chosen[one], once.refused[one])
 	}
-	again := decide(sources)
+	again := decideVersions(sources)
 	require.Equal(t, once.chosen, again.chosen)
 	require.Equal(t, once.refused, again.refused)
 	return once

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,26 +18,20 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
-// Documents are the documents of one carrier, valid each by itself.
+// Documents are the decoded documents of one source, each valid by itself.
 type Documents struct {
-	templates      []sourced[*devices.Template]
-	configurations []sourced[*v1alpha1.KwokDRAConfiguration]
+	templates      []located[*devices.Template]
+	configurations []located[*v1alpha1.KwokDRAConfiguration]
 	classes        []Class
-	// changes says, for an event, what is not taken as it is written.
+	// changes says, for an event, what is published in another form than it was written.
 	changes string
-	// carrier is the object that has the documents that are added, if there is one.
+	// carrier refers to the object that has the documents. It is nil for files.
 	carrier *corev1.ObjectReference
-	// total is what the templates make.
+	// total sums up what the templates make.
 	total devices.Total
 }
 
-// sourced remembers where a document is from, for errors.
-type sourced[T any] struct {
-	place
-	value T
-}
-
-// templateNames are those of the documents' templates. There may be no documents.
+// templateNames returns the names of the templates, none for nil.
 func (d *Documents) templateNames() (names []string) {
 	if d == nil {
 		return nil
@@ -49,7 +42,7 @@ func (d *Documents) templateNames() (names []string) {
 	return names
 }
 
-// Ambiguous are warnings of what templates have under two names.
+// Ambiguous warns of devices and values that templates have under two names.
 func (d *Documents) Ambiguous() (warnings strict.Problems) {
 	for _, t := range d.templates {
 		warnings = append(warnings, t.value.Ambiguous()...)
@@ -60,22 +53,22 @@ func (d *Documents) Ambiguous() (warnings strict.Problems) {
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 
-// maxFile is what a configuration file may have, and a hundred times what the largest fleet needs.
-const maxFile = 64 << 20
+// maxFileSize bounds a configuration file. The largest fleet needs a hundredth of it.
+const maxFileSize = 64 << 20
 
-// ReadFiles reads the documents of all files, and warns of a file that has none.
-// The error names every problem of every file.
+// ReadFiles reads the documents of all files, and logs a file that has none. The error names
+// every problem of every file.
 func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	documents := &Documents{}
 	var errs []error
 	for _, path := range paths {
-		data, err := untrusted.ReadNamed(path, maxFile)
+		data, err := untrusted.ReadNamed(path, maxFileSize)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue
 		}
 		before := len(documents.templates) + len(documents.configurations)
-		err = documents.read(path, data)
+		err = documents.decodeText(path, data)
 		if err == nil && len(documents.templates)+len(documents.configurations) == before {
 			klog.FromContext(ctx).Error(nil, "A configuration file has no documents, so it configures nothing", "file", path)
 		}
@@ -84,119 +77,84 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	return documents, errors.Join(errs...)
 }
 
-// Decode reads all YAML or JSON documents of one source, a file or the key of a
-// ConfigMap. The error names every problem, each with the source, the object,
-// the field, the value and what would be valid.
+// Decode decodes the YAML or JSON documents of a text: a file, or the value of a key of a
+// ConfigMap. The error names every problem, each with the source, the object, the field, the
+// value and what would be valid.
 func Decode(source string, data []byte) (*Documents, error) {
 	documents := &Documents{}
-	return documents, documents.read(source, data)
+	return documents, documents.decodeText(source, data)
 }
 
-// read adds the documents of a source.
-func (d *Documents) read(source string, data []byte) error {
+// decodeText adds the documents of a text, and the items of those that are lists.
+func (d *Documents) decodeText(source string, data []byte) error {
 	var errs []error
 	for i, text := range strict.Split(data) {
-		errs = append(errs, d.add(fmt.Sprintf("%s, document %d", source, i+1), text.Data))
+		name := fmt.Sprintf("%s, document %d", source, i+1)
+		document, problems := strict.Parse(text.Data)
+		items, isList := document.Items()
+		switch {
+		case len(problems) > 0:
+			errs = append(errs, &Refusal{Source: name, Object: nameObject(document.Value), Problems: problems})
+		case isList:
+			for i, item := range items {
+				errs = append(errs, d.addObject(fmt.Sprintf("%s, item %d", name, i+1), item))
+			}
+		default:
+			errs = append(errs, d.addObject(name, document))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// add decodes one document. One with nothing but comments is skipped.
-func (d *Documents) add(source string, text []byte) error {
-	document, problems := strict.Parse(text)
-	if len(problems) > 0 {
-		object, _ := document.Value.(map[string]any)
-		return place{source, named(object)}.refuseFor(problems)
-	}
-	items, isList := document.Items()
-	if !isList {
-		return d.addObject(source, document)
-	}
-	var errs []error
-	for i, item := range items {
-		errs = append(errs, d.addObject(fmt.Sprintf("%s, item %d", source, i+1), item))
-	}
-	return errors.Join(errs...)
-}
-
-// addObject adds the object of a document, or of an item of a list.
+// addObject adds an object. A document that has only comments is skipped.
 func (d *Documents) addObject(source string, document strict.Document) error {
-	object, isObject := document.Value.(map[string]any)
-	apiVersion, kind := object["apiVersion"], object["kind"]
-	at := place{source, named(object)}
+	object, _ := document.Value.(map[string]any)
 	delete(object, "status") // another version may have written fields that this one does not know
+	isOwn := object["apiVersion"] == v1alpha1.APIVersion
 	switch {
 	case document.Value == nil:
 		return nil
-	case !isObject:
-		return at.refuse("", "not an object with apiVersion and kind: %s", strict.Shown(document.Value))
-	case apiVersion == nil:
-		return at.refuse("apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
-	case isForeign(apiVersion, kind):
-		return at.refuse("kind", "%s", whatToDo(kind.(string)))
-	case apiVersion != v1alpha1.APIVersion:
-		return at.refuse("apiVersion", "Unsupported value: %s: must be %s", strict.Shown(apiVersion), v1alpha1.APIVersion)
-	case kind == v1alpha1.ResourcePoolTemplateKind:
+	case isOwn && object["kind"] == v1alpha1.ResourcePoolTemplateKind:
 		return d.addTemplate(source, document)
-	case kind == v1alpha1.KwokDRAConfigurationKind:
+	case isOwn && object["kind"] == v1alpha1.KwokDRAConfigurationKind:
 		return d.addConfiguration(source, document)
 	}
-	return at.refuse("kind", "%s", wrongKind(kind))
+	return refuseObject(source, document.Value)
 }
 
-// isForeign reports whether an object is of a kind of someone else's, rather than
-// one of kwok-dra's with a mistake in its apiVersion.
-func isForeign(apiVersion, kind any) bool {
-	name, _ := kind.(string)
-	return apiVersion != v1alpha1.APIVersion && name != "" && didYouMean(name, ownKindNames) == ""
-}
-
-// whatToDo says what to do with an object of someone else's kind.
-func whatToDo(kind string) string {
-	does := "kubectl apply it"
-	switch {
-	case kind == "ConfigMap":
-		does += ", and name it with --config-map"
-	case adaptedKind(kind) != nil:
-		does += ", and have it read with --adapters " + kind
-	}
-	return fmt.Sprintf("this is a %s: %s; kwok-dra reads %s here", kind, does, strings.Join(ownKindNames, " and "))
-}
-
-func wrongKind(kind any) string {
-	must := "must be " + strings.Join(ownKindNames, " or ")
-	if kind == nil {
-		return "Required value: " + must
-	}
-	word, _ := kind.(string)
-	return fmt.Sprintf("Unsupported value: %s: %s%s", strict.Shown(kind), must, didYouMean(word, ownKindNames))
+// insteadOf says what to use instead of fields of a ResourceSlice that a template does not have.
+var insteadOf = map[string]string{
+	"spec.pool":                   "use poolName; generation and resourceSliceCount are made up for you",
+	"spec.nodeName":               "use nodeSelector; each node that it selects has a pool of its own",
+	"spec.allNodes":               "use sharedWith: {allNodes: true}",
+	"spec.perDeviceNodeSelection": "use sharedWith: {perDeviceNodeSelection: true}",
 }
 
 func (d *Documents) addTemplate(source string, document strict.Document) error {
 	template := &v1alpha1.ResourcePoolTemplate{}
 	problems := document.Decode(template, nil)
 	for i, p := range problems {
-		if use := instead[p.Path]; p.Unknown && use != "" {
+		if use := insteadOf[p.Path]; p.Unknown && use != "" {
 			problems[i].Text = "Unknown field: " + use
 		}
 	}
 	defaults.SetResourcePoolTemplate(template)
-	if source != customResource { // they are of the object that the document was copied from
+	if source != customResource { // in a text, they are of the object that the text was copied from
 		template.UID, template.CreationTimestamp = "", metav1.Time{}
 	}
-	compiled, errs := d.compile(template)
-	at := placeOf(source, v1alpha1.ResourcePoolTemplateKind, template.Name)
-	if problems = append(problems, independent(problems, errs)...); len(problems) > 0 {
-		return at.refuseFor(problems)
+	compiled, errs := d.compileTemplate(template)
+	at := location{source, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name)}
+	if len(problems)+len(errs) > 0 {
+		return at.refuseDocument(problems, errs)
 	}
 	compiled.Origin.Carrier, compiled.Origin.Created = d.carrier, template.CreationTimestamp.Time
-	d.templates = append(d.templates, sourced[*devices.Template]{at, compiled})
+	d.templates = append(d.templates, located[*devices.Template]{at, compiled})
 	return nil
 }
 
-// compile makes a template ready for use. It makes none once there are too many devices or
-// counter sets, which NewSet refuses.
-func (d *Documents) compile(template *v1alpha1.ResourcePoolTemplate) (*devices.Template, field.ErrorList) {
+// compileTemplate makes a template ready for use. It compiles none once the documents have too many
+// devices or counter sets, which NewSet would refuse.
+func (d *Documents) compileTemplate(template *v1alpha1.ResourcePoolTemplate) (*devices.Template, field.ErrorList) {
 	if excess := d.total.Excess(); excess != "" {
 		return nil, field.ErrorList{field.Forbidden(field.NewPath("spec", "devices"), excess)}
 	}
@@ -205,33 +163,15 @@ func (d *Documents) compile(template *v1alpha1.ResourcePoolTemplate) (*devices.T
 	return compiled, errs
 }
 
-// instead are fields of ResourceSlices that have another form in a template.
-var instead = map[string]string{
-	"spec.pool":                   "use poolName; generation and resourceSliceCount are made up for you",
-	"spec.nodeName":               "use nodeSelector; each node that it selects has a pool of its own",
-	"spec.allNodes":               "use sharedWith: {allNodes: true}",
-	"spec.perDeviceNodeSelection": "use sharedWith: {perDeviceNodeSelection: true}",
-}
-
 func (d *Documents) addConfiguration(source string, document strict.Document) error {
 	configuration := &v1alpha1.KwokDRAConfiguration{}
 	problems := document.Decode(configuration, nil)
-	_, errs := newConfiguration(configuration)
-	at := placeOf(source, v1alpha1.KwokDRAConfigurationKind, configuration.Name)
-	if problems = append(problems, independent(problems, append(validation.ValidateKwokDRAConfiguration(configuration), errs...))...); len(problems) > 0 {
-		return at.refuseFor(problems)
+	_, invalid := newConfiguration(configuration)
+	errs := append(validation.ValidateKwokDRAConfiguration(configuration), invalid...)
+	at := location{source, fmt.Sprintf("%s %q", v1alpha1.KwokDRAConfigurationKind, configuration.Name)}
+	if len(problems)+len(errs) > 0 {
+		return at.refuseDocument(problems, errs)
 	}
-	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{at, configuration})
+	d.configurations = append(d.configurations, located[*v1alpha1.KwokDRAConfiguration]{at, configuration})
 	return nil
-}
-
-// named names an object as far as that is known, for the beginning of an error.
-func named(object map[string]any) string {
-	kind, _ := object["kind"].(string)
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	if kind == "" || name == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %q", kind, name)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -23,18 +24,18 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Adapt turns an object into templates. It is nil for kwok-dra's own kinds.
 	Adapt func(object *unstructured.Unstructured) (*Adapted, error)
-	// PartOf names the part of the object that a template is made of. It is empty where that is the whole.
+	// PartOf names the part of the object that a template is made of, or returns "" for the whole.
 	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
 }
 
-// Adapted is what a document in someone else's format becomes.
+// Adapted is what an adapter makes of a document in another program's format.
 type Adapted struct {
-	// Templates are defaulted and valid, in the order of their names, which is that
-	// of their devices where they form one pool.
+	// Templates are defaulted and valid, in the order of their names. Templates that form one
+	// pool have their devices in this order.
 	Templates []v1alpha1.ResourcePoolTemplate
 	// Classes are the DeviceClasses that the document's Pods need.
 	Classes []resourcev1.DeviceClass
-	// Changes says, a sentence each, what was published in another form than it was
+	// Changes has a sentence for each value that is published in another form than it was
 	// written, or left out.
 	Changes []string
 }
@@ -46,20 +47,20 @@ var ownKinds = []Kind{
 
 var ownKindNames = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
 
-// OwnKinds are ResourcePoolTemplate and KwokDRAConfiguration.
+// OwnKinds returns ResourcePoolTemplate and KwokDRAConfiguration.
 func OwnKinds() []Kind {
 	return slices.Clone(ownKinds)
 }
 
-// adaptedKinds are the kinds of others that this program can read.
+// adaptedKinds are the kinds of other programs that this one reads.
 var adaptedKinds []Kind
 
-// RegisterAdaptedKinds makes kinds of others known to this program. Call it in an init function.
+// RegisterAdaptedKinds has this program read kinds of others. Call it in an init function.
 func RegisterAdaptedKinds(kinds ...Kind) {
 	adaptedKinds = append(adaptedKinds, kinds...)
 }
 
-// adaptedKind finds a kind of others, or returns nil.
+// adaptedKind finds a registered kind, or returns nil.
 func adaptedKind(name string) *Kind {
 	if i := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return &adaptedKinds[i]
@@ -67,7 +68,7 @@ func adaptedKind(name string) *Kind {
 	return nil
 }
 
-// AdaptedKinds finds kinds of others by their names.
+// AdaptedKinds finds registered kinds by their names.
 func AdaptedKinds(names ...string) ([]Kind, error) {
 	var known []string
 	for _, kind := range adaptedKinds {
@@ -87,7 +88,7 @@ func AdaptedKinds(names ...string) ([]Kind, error) {
 	return found, nil
 }
 
-// didYouMean proposes the known word that a word is most like.
+// didYouMean proposes the known word that is nearest, for the end of an error.
 func didYouMean(word string, known []string) string {
 	if nearest := suggest.Nearest(word, known); nearest != "" {
 		return "; did you mean " + nearest + "?"
@@ -98,47 +99,43 @@ func didYouMean(word string, known []string) string {
 // customResource is the source of documents that are objects of their own.
 const customResource = "custom resource"
 
-// decodeObject reads an object of any kind.
-func decodeObject(source *unstructured.Unstructured) (*Documents, error) {
-	kind := adaptedKind(source.GetKind())
+// decodeObject decodes a custom resource of any kind that is read.
+func decodeObject(object *unstructured.Unstructured) (*Documents, error) {
+	carrier := &corev1.ObjectReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}
+	kind := adaptedKind(object.GetKind())
 	if kind == nil {
-		return decodeOwn(source)
+		documents := &Documents{carrier: carrier}
+		encoded, _ := json.Marshal(object.Object) // an object of the API server is valid JSON
+		document, problems := strict.Parse(encoded)
+		if len(problems) > 0 {
+			return documents, &Refusal{Source: customResource, Object: nameObject(object.Object), Problems: problems}
+		}
+		return documents, documents.addObject(customResource, document)
 	}
-	origin := devices.Origin{Document: kind.Name + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
-	adapted, err := kind.Adapt(source)
+	origin := devices.Origin{Document: kind.Name + " " + object.GetName(), Created: object.GetCreationTimestamp().Time, Carrier: carrier}
+	adapted, err := kind.Adapt(object)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin.Document, err)
 	}
-	return adopt(origin, adapted, kind.PartOf)
+	return compileAdapted(origin, adapted, kind.PartOf)
 }
 
-// decodeOwn reads an object of kwok-dra's own kinds.
-func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
-	encoded, _ := json.Marshal(source.Object) // it has been JSON before
-	documents := &Documents{carrier: referTo(source)}
-	return documents, documents.add(customResource, encoded)
-}
-
-func referTo(source *unstructured.Unstructured) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID()}
-}
-
-// adopt makes documents of what an adapter has made.
-func adopt(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
+// compileAdapted makes documents of what an adapter has made.
+func compileAdapted(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
 	documents := &Documents{}
 	if len(adapted.Changes) > 0 {
 		documents.changes = v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(adapted.Changes, "; ")))
 	}
 	for i := range adapted.Templates {
 		template := &adapted.Templates[i]
-		compiled, errs := documents.compile(template)
+		compiled, errs := documents.compileTemplate(template)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
 		}
 		compiled.Origin = origin
 		compiled.Origin.Part = partOf(template)
-		at := placeOf(origin.Document, v1alpha1.ResourcePoolTemplateKind, template.Name)
-		documents.templates = append(documents.templates, sourced[*devices.Template]{at, compiled})
+		at := location{origin.Document, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name)}
+		documents.templates = append(documents.templates, located[*devices.Template]{at, compiled})
 	}
 	for _, class := range adapted.Classes {
 		documents.classes = append(documents.classes, Class{DeviceClass: class, For: origin.Carrier})

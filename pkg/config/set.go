@@ -19,116 +19,113 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// Set is all of the configuration in force. It does not change; a new version is a new Set.
+// Set is the configuration in force. It does not change; a new version is a new Set.
 type Set struct {
 	// Templates are the templates of all carriers.
 	Templates []*devices.Template
-	// Classes are the DeviceClasses that other people's documents want to be there.
+	// Classes are the DeviceClasses that documents in other programs' formats need.
 	Classes []Class
 	*Configuration
-	// Unsettled are the errors of documents of which no version is in force though one
-	// may have been before the process began. What they may have made stays as it is.
+	// Unsettled are the errors of documents without a good version that an earlier process may
+	// have had in force. Whatever they may have made stays as it is.
 	Unsettled []error
 
 	documents []*Documents
 	shared    []*devices.Template
-	// total is what the templates make.
+	// total sums up what the templates make.
 	total devices.Total
-	// published has publishWhen hold everywhere.
-	published bool
-	// named reports whether driver Pods say that a driver is called that. It is nil where
-	// none may.
-	named func(driver string) bool
+	// publishesAlways has PublishWhen match every object.
+	publishesAlways bool
+	// isNamedByPod reports whether a driver Pod gives a driver this name. It is nil if no
+	// extension knows driver Pods.
+	isNamedByPod func(driver string) bool
 }
 
-// Class is a DeviceClass that is to be there.
+// Class is a DeviceClass that must exist.
 type Class struct {
 	resourcev1.DeviceClass
-	// For refers to the object that wants it, and that is told of problems.
+	// For refers to the object that needs the class. Problems become events on it.
 	For *corev1.ObjectReference
 }
 
-// Configuration is what all KwokDRAConfigurations say together, made ready for use.
+// Configuration merges all KwokDRAConfigurations, with defaults and compiled selectors.
 type Configuration struct {
 	// PrepareWhen, FailWhen and UnprepareWhen select Pods.
 	PrepareWhen, FailWhen, UnprepareWhen *lifecycle.Selector
-	// Faithful reports whether all of a kubelet's Pod status is written.
+	// Faithful reports whether the sidecar writes all of a kubelet's Pod status.
 	Faithful bool
-	// RetryInterval is how long a Pod at least waits after a failure.
+	// RetryInterval is the least time that a Pod waits after a failure.
 	RetryInterval time.Duration
 	// BindingDelay is the time from a claim's allocation to its binding conditions.
 	BindingDelay time.Duration
-	// PluginsDir has the folders of nodes for the plugins of real drivers, or is empty.
+	// PluginsDir has a folder per node with the plugins of real drivers. It is empty without them.
 	PluginsDir string
-	// ContainerView is shared with kwok, or is empty.
+	// ContainerView is a folder that is shared with kwok. It is empty without the container view.
 	ContainerView string
 
 	publishWhen, retireWhen *lifecycle.Selector
 }
 
-// NewSet puts the documents of all carriers together. Two templates of one
-// name, or two configurations that set the same field, are an error that names
-// both sources.
-func NewSet(carriers ...*Documents) (*Set, error) {
-	set := &Set{documents: carriers}
+// NewSet puts the documents of all sources together. The error names both sources where two
+// templates have the same name or the same shared pool, or two configurations set the same field.
+// It also refuses templates that together make too much.
+func NewSet(sources ...*Documents) (*Set, error) {
+	set := &Set{documents: sources}
 	var errs []error
-	templates := map[string]string{}
-	var configurations []sourced[*v1alpha1.KwokDRAConfiguration]
-	for _, documents := range carriers {
+	byName := map[string]located[*devices.Template]{}
+	var configurations []located[*v1alpha1.KwokDRAConfiguration]
+	for _, documents := range sources {
 		for _, t := range documents.templates {
-			if other, taken := templates[t.value.Name]; taken {
-				errs = append(errs, t.refuse("metadata.name", "also in %s: rename one", other))
+			if other, isTaken := byName[t.value.Name]; isTaken {
+				errs = append(errs, t.refuseField("metadata.name", "also in %s: rename one", other))
 			}
-			templates[t.value.Name] = t.String()
-			errs = append(errs, set.add(t))
+			byName[t.value.Name] = t
+			set.Templates = append(set.Templates, t.value)
+			set.total.Add(t.value)
+			if excess := set.total.Excess(); excess != "" {
+				errs = append(errs, t.refuseField("spec.devices", "Forbidden: %s", excess))
+			} else if t.value.SharedPool() != "" {
+				errs = append(errs, set.addSharedPool(t))
+			}
 		}
 		configurations = append(configurations, documents.configurations...)
 		set.Classes = append(set.Classes, documents.classes...)
 	}
-	document, err := mergeConfigurations(configurations)
+	merged, err := mergeConfigurations(configurations)
 	errs = append(errs, err)
-	compiled, invalid := newConfiguration(document)
+	compiled, invalid := newConfiguration(merged)
 	set.Configuration = compiled
 	return set, errors.Join(append(errs, invalid.ToAggregate())...)
 }
 
-// add adds a template. A pool that nodes share is one template's, and all make no more than they
-// may.
-func (s *Set) add(t sourced[*devices.Template]) error {
-	s.Templates = append(s.Templates, t.value)
-	s.total.Add(t.value)
-	if excess := s.total.Excess(); excess != "" {
-		return t.refuse("spec.devices", "Forbidden: %s", excess)
-	}
+// addSharedPool adds a template whose pool nodes share. No two may make the same pool.
+func (s *Set) addSharedPool(t located[*devices.Template]) error {
 	pool := t.value.SharedPool()
-	if pool == "" {
-		return nil
-	}
 	if other := s.SharedPool(t.value.Driver, pool); other != nil {
-		return t.refuse("spec.poolName", "template %s makes the pool %s of driver %s already: give another name",
+		return t.refuseField("spec.poolName", "template %s makes the pool %s of driver %s already: give another name",
 			other.Name, pool, t.value.Driver)
 	}
 	s.shared = append(s.shared, t.value)
 	return nil
 }
 
-// mergeConfigurations makes one document of several, of which no two may set one field.
-func mergeConfigurations(documents []sourced[*v1alpha1.KwokDRAConfiguration]) (*v1alpha1.KwokDRAConfiguration, error) {
-	fields, places := map[string]any{}, map[string]string{}
+// mergeConfigurations makes one document of several, no two of which may set the same field.
+func mergeConfigurations(documents []located[*v1alpha1.KwokDRAConfiguration]) (*v1alpha1.KwokDRAConfiguration, error) {
+	merged, setBy := map[string]any{}, map[string]location{}
 	var errs []error
 	for _, d := range documents {
-		set, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d.value.Spec)
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d.value.Spec)
 		errs = append(errs, err)
-		for _, name := range slices.Sorted(maps.Keys(set)) {
-			if other, taken := places[name]; taken {
-				errs = append(errs, d.refuse("spec."+name, "also set in %s: remove one", other))
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if other, isSet := setBy[name]; isSet {
+				errs = append(errs, d.refuseField("spec."+name, "also set in %s: remove one", other))
 			}
-			fields[name], places[name] = set[name], d.String()
+			merged[name], setBy[name] = fields[name], d.location
 		}
 	}
-	merged := &v1alpha1.KwokDRAConfiguration{}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &merged.Spec)
-	return merged, errors.Join(append(errs, err)...)
+	document := &v1alpha1.KwokDRAConfiguration{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, &document.Spec)
+	return document, errors.Join(append(errs, err)...)
 }
 
 // newConfiguration fills in the defaults and compiles the selectors.
@@ -160,43 +157,30 @@ func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, 
 	}, errs
 }
 
-// isAs reports whether the set says what another one says.
-func (s *Set) isAs(other *Set) bool {
-	return other != nil && slices.Equal(s.documents, other.documents) && len(s.Unsettled) == len(other.Unsettled)
-}
-
-// everything is the empty selector, which always holds.
+// everything is the empty selector, which matches every object.
 var everything, _ = lifecycle.CompileForNode(&kwokv1alpha1.StageSelector{}, field.NewPath("publishWhen"))
 
-// Published is the set as if publishWhen held everywhere.
+// Published returns a copy of the set whose PublishWhen matches every object.
 func (s *Set) Published() *Set {
-	published := *s
-	published.published = true
-	return &published
+	set := *s
+	set.publishesAlways = true
+	return &set
 }
 
-// HasDriver reports whether any template is of the driver.
+// HasDriver reports whether any template is of the driver, or may be: a driver Pod has its name.
 func (s *Set) HasDriver(driver string) bool {
-	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver }) || s.named != nil && s.named(driver)
-}
-
-// withNamed is the set with the drivers that driver Pods name, if any template leaves
-// that to them.
-func (s *Set) withNamed(named func(driver string) bool) *Set {
-	if s == nil || !slices.ContainsFunc(s.Templates, (*devices.Template).NamesDriver) {
-		return s
+	if slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver }) {
+		return true
 	}
-	with := *s
-	with.named = named
-	return &with
+	return s.isNamedByPod != nil && slices.ContainsFunc(s.Templates, (*devices.Template).NamesDriver) && s.isNamedByPod(driver)
 }
 
-// Shared are the templates whose pools nodes share.
+// Shared returns the templates whose pools nodes share.
 func (s *Set) Shared() []*devices.Template {
 	return s.shared
 }
 
-// SharedPool finds the template of a pool that nodes share, or nil.
+// SharedPool finds the template of a pool that nodes share, or returns nil.
 func (s *Set) SharedPool(driver, pool string) *devices.Template {
 	i := slices.IndexFunc(s.shared, func(t *devices.Template) bool { return t.Driver == driver && t.SharedPool() == pool })
 	if i < 0 {
@@ -205,15 +189,15 @@ func (s *Set) SharedPool(driver, pool string) *devices.Template {
 	return s.shared[i]
 }
 
-// PublishWhen says when the template's pool is first published.
+// PublishWhen selects the nodes on which the template's pool is first published.
 func (s *Set) PublishWhen(t *devices.Template) *lifecycle.Selector {
-	if s.published {
+	if s.publishesAlways {
 		return everything
 	}
 	return cmp.Or(t.PublishWhen, s.publishWhen)
 }
 
-// RetireWhen says when the template's pool is deleted. It is nil for never.
+// RetireWhen selects the nodes on which the template's pool is deleted. It is nil for none.
 func (s *Set) RetireWhen(t *devices.Template) *lifecycle.Selector {
 	return cmp.Or(t.RetireWhen, s.retireWhen)
 }

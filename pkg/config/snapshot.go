@@ -1,30 +1,26 @@
 package config
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Snapshot is what a sidecar that starts now takes of a ConfigMap, or of none, and of custom
-// resources: the set in force, and why documents are refused.
+// Snapshot returns the set that a sidecar that starts now would have in force, given a ConfigMap
+// or nil and the custom resources, and why documents are refused.
 func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured) (*Set, []error) {
-	var sources []*source
+	own, custom := newCarrier(""), newCarrier(ObjectsCarrier)
+	own.sources = []*source{} // so the ConfigMap is new: nothing of a refused one can be in force yet
 	if configMap != nil {
-		own := &source{}
-		own.take((&ConfigMap{decode: decodeConfigMap}).versionOf(configMap))
-		sources = append(sources, own)
+		own.observeSources([]*source{(&ConfigMap{decode: decodeTexts}).sourceOf(configMap)})
 	}
-	c := newCarrier(ObjectsCarrier)
-	var versions []version
-	for _, object := range objects {
-		versions = append(versions, versionOf(object))
-	}
-	c.take(versions)
-	sources = append(sources, c.ordered()...)
-	d := decide(sources)
+	custom.observeSources(sourcesOfObjects(objects))
+	sources := slices.Concat(own.sources, custom.sources)
+	d := decideVersions(sources)
 	var refused []error
-	for _, one := range sources {
-		if err := d.refused[one]; err != nil {
+	for _, s := range sources {
+		if err := d.refused[s]; err != nil {
 			refused = append(refused, err)
 		}
 	}

@@ -35,6 +35,11 @@ func TestSnapshot(t *testing.T) {
 	require.Empty(t, refused)
 	require.True(t, set.HasDriver("two"))
 
+	configMap.Data["a.yaml"] = template("a", "'No driver'")
+	set, refused = Snapshot(configMap, nil)
+	require.Len(t, refused, 1)
+	require.Empty(t, set.Unsettled, "nothing of a refused ConfigMap was in force before")
+
 	set, refused = Snapshot(nil, nil)
 	require.Empty(t, refused)
 	require.Empty(t, set.Templates)

@@ -1,8 +1,14 @@
-// Package config reads the configuration kinds of kwok-dra from their carriers
-// and keeps one validated set of them.
+// Package config decides which configuration is in force. In come the texts of files, ConfigMaps,
+// and custom resources; out comes one validated Set, which never changes.
 //
-// Decoding is strict and a carrier is taken whole or not at all: where one of
-// its documents is invalid, its last good version stays in force.
+// The way of a ConfigMap: Run (configmap.go) watches it. syncCarrier (store.go) has
+// observeSources (carrier.go) compare versions and decode new ones (decode.go), decideVersions
+// (decide.go) choose the version of each source, and NewSet (set.go) put their documents
+// together.
+//
+// Decoding is strict. A source is in force as a whole or not at all: if one of its documents is
+// invalid, its last good version stays in force. Nothing here writes to the API server, except
+// events.
 package config
 
 import (
@@ -17,23 +23,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Store knows the newest documents of all carriers, and keeps the set that is in
-// force. The set is worked out anew from all of them on every change.
+// Store has the newest versions of all carriers, and the Set in force, which it makes anew from
+// all of them on every change.
 type Store struct {
 	current atomic.Pointer[Set]
 
 	mu sync.Mutex
-	// carriers are in the order in which they win over each other.
+	// carriers win over the later ones in the list.
 	carriers []*carrier
 	onChange []func()
-	// waits is why nothing is in force although all carriers are known, or nil.
-	waits error
-	// named reports whether driver Pods say that a driver is called that, if it is there.
-	named func(driver string) bool
+	// pending is why nothing is in force although all carriers have been read, or nil.
+	pending error
+	// isNamedByPod reports whether a driver Pod gives the driver this name. It is nil if no
+	// extension knows driver Pods.
+	isNamedByPod func(driver string) bool
 }
 
-// NewStore makes a store for the named carriers, of which the first wins where two
-// contradict each other. The set is there once all are known.
+// NewStore makes a Store for the named carriers. If two contradict each other, the first wins.
+// No Set is in force until all carriers have been read.
 func NewStore(carriers ...string) *Store {
 	s := &Store{}
 	for _, name := range carriers {
@@ -42,24 +49,24 @@ func NewStore(carriers ...string) *Store {
 	return s
 }
 
-// Current returns the set in force, or nil as long as a carrier is not known or
-// has not had a good version. Nothing may be published or retired then: what the
-// carrier would say of the slices that exist is not known.
+// Current returns the Set in force. It is nil until all carriers have been read, and while a
+// required source has had no good version. Publish and retire nothing then: what the source
+// would say of existing slices is not known.
 func (s *Store) Current() *Set {
 	return s.current.Load()
 }
 
-// Pending is why nothing is in force although all carriers are known, or nil.
+// Pending is why nothing is in force although all carriers have been read, or nil.
 func (s *Store) Pending() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current.Load() != nil {
 		return nil
 	}
-	return s.waits
+	return s.pending
 }
 
-// Synced are done when it is known what each carrier has.
+// Synced are done when each carrier has been read.
 func (s *Store) Synced() []cache.DoneChecker {
 	all := make([]cache.DoneChecker, len(s.carriers))
 	for i, c := range s.carriers {
@@ -68,37 +75,41 @@ func (s *Store) Synced() []cache.DoneChecker {
 	return all
 }
 
-// OnChange has f called after each change of the set. Call it before the first Replace.
+// OnChange has f called after each change of the Set. Call it before the first Replace.
 func (s *Store) OnChange(f func()) {
 	s.onChange = append(s.onChange, f)
 }
 
-// NameDrivers says which drivers driver Pods name. Call it before anything uses the set.
-func (s *Store) NameDrivers(named func(driver string) bool) {
+// NameDrivers says which names driver Pods give drivers. Call it before anything uses the Set.
+func (s *Store) NameDrivers(isNamedByPod func(driver string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.named = named
-	s.current.Store(s.current.Load().withNamed(named))
+	s.isNamedByPod = isNamedByPod
+	if current := s.current.Load(); current != nil {
+		set := *current
+		set.isNamedByPod = isNamedByPod
+		s.current.Store(&set)
+	}
 }
 
-// Replace takes the new version of a carrier that is one source. Where it
-// contradicts another carrier, the error says so, the last good version stays in
-// force, and the new one comes into force once it can.
+// Replace hands over the new version of a carrier with one source. If it contradicts another
+// carrier, the error says so, the last good version stays in force, and the new one comes into
+// force as soon as it can.
 func (s *Store) Replace(name string, documents *Documents) error {
-	c := s.carrier(name)
+	c := s.carrierNamed(name)
 	if c == nil {
 		return fmt.Errorf("unknown carrier %q", name)
 	}
-	s.sync(klog.Background(), c, func() []version {
-		return []version{{id: documents, read: func() content { return content{newest: documents, required: true} }}}
+	s.syncCarrier(klog.Background(), c, func() []*source {
+		return []*source{{version: documents, decode: func(s *source) { s.newest, s.required = documents, true }}}
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return c.sources[key{}].refused
+	return c.sources[0].refused
 }
 
-// carrier finds a carrier by its name, or nil.
-func (s *Store) carrier(name string) *carrier {
+// carrierNamed finds a carrier by its name, or returns nil.
+func (s *Store) carrierNamed(name string) *carrier {
 	i := slices.IndexFunc(s.carriers, func(c *carrier) bool { return c.name == name })
 	if i < 0 {
 		return nil
@@ -106,76 +117,75 @@ func (s *Store) carrier(name string) *carrier {
 	return s.carriers[i]
 }
 
-// sync takes what a carrier has now, and works out what is in force. Nothing else is
-// taken while it is listed, so what is taken last is the newest.
-func (s *Store) sync(logger klog.Logger, c *carrier, list func() []version) {
+// syncCarrier observes the sources that a carrier has now, decides what is in force, and calls
+// onChange if that is a new Set. It calls list under the lock, so that the sources observed last
+// are the newest.
+func (s *Store) syncCarrier(logger klog.Logger, observed *carrier, list func() []*source) {
 	s.mu.Lock()
-	c.logger = logger
-	changed := c.take(list()) && s.settle()
+	before := s.current.Load()
+	if observed.observeSources(list()) {
+		var sources []*source
+		hasAllCarriers := true
+		for _, c := range s.carriers {
+			hasAllCarriers = hasAllCarriers && c.sources != nil
+			sources = append(sources, c.sources...)
+		}
+		d := decideVersions(sources)
+		s.pending = nil
+		switch {
+		case !hasAllCarriers:
+			clear(d.chosen) // nothing comes into force, so another carrier may still win
+		case d.pending != nil:
+			s.pending = d.pending
+			clear(d.chosen)
+		case before == nil || !slices.Equal(d.set.documents, before.documents) || len(d.set.Unsettled) != len(before.Unsettled):
+			d.set.isNamedByPod = s.isNamedByPod
+			s.current.Store(d.set)
+		}
+		for _, c := range s.carriers {
+			for _, one := range c.sources {
+				c.recordDecision(logger, one, d.chosen[one], d.refused[one])
+			}
+		}
+	}
+	hasNewSet := s.current.Load() != before
 	s.mu.Unlock()
-	if changed {
+	if hasNewSet {
 		for _, f := range s.onChange {
 			f()
 		}
 	}
-	c.setKnown()
+	observed.setKnown()
 }
 
-// settle works out what is in force, and reports whether there is a new set.
-func (s *Store) settle() (changed bool) {
-	var all []*source
-	known := true
-	for _, c := range s.carriers {
-		known = known && c.sources != nil
-		all = append(all, c.ordered()...)
-	}
-	d := decide(all)
-	if s.waits = d.waits; !known {
-		s.waits = nil
-	}
-	switch {
-	case !known || d.waits != nil:
-		clear(d.chosen) // none comes into force, and another carrier may win
-	case !d.set.isAs(s.current.Load()):
-		s.current.Store(d.set.withNamed(s.named))
-		changed = true
-	}
-	for _, c := range s.carriers {
-		for _, one := range c.ordered() {
-			c.settle(one, d.chosen[one], d.refused[one])
-		}
-	}
-	return changed
-}
-
-// Acceptance reports whether the newest version of a custom resource is in force.
+// Acceptance says whether the newest version of a custom resource is in force.
 type Acceptance struct {
 	// Generation is that of the newest version.
 	Generation int64
-	// Err is what is wrong with it, or nil.
+	// Err is why it is refused, or nil.
 	Err error
 	// Pending is why nothing is in force yet, or nil. What the object shows of its newest
 	// version may be right then: another replica has it in force, or had before a restart.
 	Pending error
-	// Source is the newest version. It is not to be written to.
+	// Source is the newest version. It is shared, so do not modify it.
 	Source *unstructured.Unstructured
-	// Templates are the names of those of the version that is in force.
+	// Templates names the templates of the version in force.
 	Templates []string
 }
 
-// Acceptance is what became of each custom resource of a kind, by name. It is nil until all
-// carriers are known.
+// Acceptance returns what became of each custom resource of a kind, by name. It is nil until all
+// carriers have been read.
 func (s *Store) Acceptance(kind string) map[string]Acceptance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current.Load() == nil && s.waits == nil {
+	if s.current.Load() == nil && s.pending == nil {
 		return nil
 	}
 	all := map[string]Acceptance{}
 	for _, c := range s.carriers {
-		for key, one := range c.sources {
-			if source, ok := one.object.(*unstructured.Unstructured); ok && key.kind == kind {
-				all[key.name] = Acceptance{source.GetGeneration(), one.refused, s.waits, source, one.good.templateNames()}
+		for _, one := range c.sources {
+			if object, ok := one.object.(*unstructured.Unstructured); ok && object.GetKind() == kind {
+				all[object.GetName()] = Acceptance{object.GetGeneration(), one.refused, s.pending, object, one.good.templateNames()}
 			}
 		}
 	}
@@ -193,7 +203,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 	ch <- successfulDesc
 }
 
-// Collect implements prometheus.Collector. It tells of carriers that are known.
+// Collect implements prometheus.Collector. It leaves out carriers that have not been read.
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,9 +54,9 @@ func extendedUses(pod *corev1.Pod, container *corev1.Container) (uses []use) {
 	return uses
 }
 
-// results are the allocated devices that are used, those of alternatives too. Devices
-// that drivers are not asked to prepare are among them.
-func (u use) results(claims map[string]*resourcev1.ResourceClaim) ([]*resourcev1.DeviceRequestAllocationResult, error) {
+// allocatedResults returns the allocated devices that are used, also those of alternatives and those
+// that drivers are not asked to prepare.
+func (u use) allocatedResults(claims map[string]*resourcev1.ResourceClaim) ([]*resourcev1.DeviceRequestAllocationResult, error) {
 	claim := claims[u.claim]
 	switch {
 	case claim == nil:
@@ -74,7 +74,7 @@ func (u use) results(claims map[string]*resourcev1.ResourceClaim) ([]*resourcev1
 	return used, nil
 }
 
-// depth counts the folders of a path.
-func depth(name string) int {
+// pathDepth counts the folders of a path.
+func pathDepth(name string) int {
 	return strings.Count(path.Clean(name), "/")
 }

@@ -67,12 +67,12 @@ type Injection struct {
 	v1alpha1.Edits
 }
 
-// Of works out what the containers of a Pod see, init containers first. Claims are
-// those of the Pod by their names in the API.
+// Of returns what the containers of a Pod see, init containers first. It takes the claims of the Pod
+// by their names in the API.
 func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) ([]Container, error) {
 	var views []Container
 	for i := range pod.Spec.InitContainers {
-		view, err := of(pod, &pod.Spec.InitContainers[i], claims, drivers)
+		view, err := viewOf(pod, &pod.Spec.InitContainers[i], claims, drivers)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Dr
 		views = append(views, view)
 	}
 	for i := range pod.Spec.Containers {
-		view, err := of(pod, &pod.Spec.Containers[i], claims, drivers)
+		view, err := viewOf(pod, &pod.Spec.Containers[i], claims, drivers)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Dr
 	return views, nil
 }
 
-func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) (Container, error) {
+func viewOf(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) (Container, error) {
 	view := Container{Name: container.Name}
 	for _, variable := range container.Env {
 		if variable.ValueFrom == nil {
@@ -102,7 +102,7 @@ func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourc
 	}
 	injected := sets.New[string]()
 	for _, use := range uses {
-		results, err := use.results(claims)
+		results, err := use.allocatedResults(claims)
 		if err != nil {
 			return view, fmt.Errorf("container %s: %w", container.Name, err)
 		}
@@ -114,14 +114,14 @@ func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourc
 		for _, injection := range injections {
 			if !injected.Has(injection.ID) {
 				injected.Insert(injection.ID)
-				view.apply(&injection.Edits)
+				view.applyEdits(&injection.Edits)
 			}
 		}
 	}
 	return view, nil
 }
 
-// addDevices lists devices once, whatever requests of the container select them.
+// addDevices adds devices that the container does not have yet, whichever of its requests select them.
 func (c *Container) addDevices(claim string, results []*resourcev1.DeviceRequestAllocationResult, drivers Drivers) {
 	for _, result := range results {
 		device := Device{
@@ -134,22 +134,21 @@ func (c *Container) addDevices(claim string, results []*resourcev1.DeviceRequest
 		if published := drivers.Device(result); published != nil {
 			device.Attributes, device.Capacity = published.Attributes, published.Capacity
 		}
-		if !slices.ContainsFunc(c.Devices, device.same) {
+		if !slices.ContainsFunc(c.Devices, device.isSameResult) {
 			c.Devices = append(c.Devices, device)
 		}
 	}
 }
 
-// same reports whether another one is of the same result of the same claim.
-func (d *Device) same(other Device) bool {
+// isSameResult reports whether another Device is the same result of the same claim.
+func (d *Device) isSameResult(other Device) bool {
 	return d.Claim == other.Claim && d.Request == other.Request && d.ShareID == other.ShareID &&
 		d.Driver == other.Driver && d.Pool == other.Pool && d.Device == other.Device
 }
 
-// apply does what runtimes do with CDI edits (Apply in pkg/cdi of
-// container-device-interface): what comes later wins, and mounts that others are in
-// come first.
-func (c *Container) apply(edits *v1alpha1.Edits) {
+// applyEdits does what runtimes do with CDI edits (Apply in pkg/cdi of container-device-interface):
+// later edits win, and outer mounts come before the mounts inside them.
+func (c *Container) applyEdits(edits *v1alpha1.Edits) {
 	for _, variable := range edits.Env {
 		c.setEnv(variable)
 	}
@@ -159,7 +158,7 @@ func (c *Container) apply(edits *v1alpha1.Edits) {
 	for _, mount := range edits.Mounts {
 		c.Mounts = append(slices.DeleteFunc(c.Mounts, func(m v1alpha1.Mount) bool { return m.ContainerPath == mount.ContainerPath }), mount)
 	}
-	slices.SortStableFunc(c.Mounts, func(a, b v1alpha1.Mount) int { return depth(a.ContainerPath) - depth(b.ContainerPath) })
+	slices.SortStableFunc(c.Mounts, func(a, b v1alpha1.Mount) int { return pathDepth(a.ContainerPath) - pathDepth(b.ContainerPath) })
 }
 
 func (c *Container) setEnv(variable string) {

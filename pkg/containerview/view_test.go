@@ -173,12 +173,12 @@ func TestFails(t *testing.T) {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	view := Container{Env: []string{"A=1", "B=2"}}
-	view.apply(&v1alpha1.Edits{
+	view.applyEdits(&v1alpha1.Edits{
 		Env:         []string{"C=3", "A=x=y", "AB=4"},
 		Mounts:      []v1alpha1.Mount{{ContainerPath: "/a/b/", HostPath: "/1"}, {ContainerPath: "/a", HostPath: "/2"}, {ContainerPath: "/c/d", HostPath: "/3"}},
 		DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/a", Type: "c"}, {Path: "/dev/b"}},
 	})
-	view.apply(&v1alpha1.Edits{Mounts: []v1alpha1.Mount{{ContainerPath: "/a", HostPath: "/4"}}, DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/a", Type: "b"}}})
+	view.applyEdits(&v1alpha1.Edits{Mounts: []v1alpha1.Mount{{ContainerPath: "/a", HostPath: "/4"}}, DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/a", Type: "b"}}})
 	require.Equal(t, Container{
 		Env:         []string{"A=x=y", "B=2", "C=3", "AB=4"},
 		Mounts:      []v1alpha1.Mount{{ContainerPath: "/a", HostPath: "/4"}, {ContainerPath: "/a/b/", HostPath: "/1"}, {ContainerPath: "/c/d", HostPath: "/3"}},
@@ -240,7 +240,7 @@ func requireNothingTwice(t *testing.T, view *Container) {
 	}
 	for i := range view.Devices {
 		for k := range view.Devices[:i] {
-			require.False(t, view.Devices[i].same(view.Devices[k]))
+			require.False(t, view.Devices[i].isSameResult(view.Devices[k]))
 		}
 	}
 }

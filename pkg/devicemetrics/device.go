@@ -54,7 +54,7 @@ type user struct {
 // id is a device as claims name it.
 type id struct{ driver, pool, name string }
 
-// uninjected tells what devices are, and not what is injected for them.
+// uninjected knows devices, and injects nothing for them, which would cost time.
 type uninjected struct{ containerview.Drivers }
 
 // Injections implements containerview.Drivers.
@@ -70,36 +70,36 @@ type finder struct {
 	node    string
 }
 
-// find fills in the devices.
-func (f *finder) find(found *nodeDevices) {
+// findDevices fills in the devices of the node.
+func (f *finder) findDevices(found *nodeDevices) {
 	used := map[id][]use{}
-	for _, pod := range sorted(f.caches.Pods.On(f.node)) {
+	for _, pod := range sortedByName(f.caches.Pods.On(f.node)) {
 		if !pod.Terminal {
 			f.addUses(used, pod)
 		}
 	}
-	for _, slice := range newest(f.caches.Slices.Of(facts.NodeKey(f.node))) {
+	for _, slice := range newestSlices(f.caches.Slices.Of(facts.NodeKey(f.node))) {
 		for _, name := range slice.Devices.List() {
-			f.add(found, id{slice.Driver, slice.Pool, name}, used, f.taintsOf(slice, name))
+			f.addPublished(found, id{slice.Driver, slice.Pool, name}, used, f.taintsOf(slice, name))
 		}
 	}
 	others := slices.SortedFunc(maps.Keys(used), func(a, b id) int { // in pools that nodes share, and of real drivers
 		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name))
 	})
 	for _, key := range others {
-		found.busy = append(found.busy, f.describe(key, used[key], f.sharedTaints(key)))
+		found.busy = append(found.busy, f.newDevice(key, used[key], f.sharedTaints(key)))
 	}
 }
 
-// taintsOf are the taints of a published device: the slice's, and those of DeviceTaintRules.
+// taintsOf returns the taints of a published device: those of the slice and of DeviceTaintRules.
 func (f *finder) taintsOf(slice *facts.Slice, name string) []inventory.Taint {
 	return append(inventory.TaintsOf(slice.Taints[name]), inventory.TaintsBy(f.rules, slice.Driver, slice.Pool, name)...)
 }
 
-// sharedTaints are the taints of a device that is in no slice of the node. The slices of
-// real drivers are not known.
+// sharedTaints returns the taints of a device that is in no slice of the node. The slices of real
+// drivers are not known.
 func (f *finder) sharedTaints(key id) []inventory.Taint {
-	for _, slice := range newest(f.caches.Slices.Of(facts.SlicesKey{Driver: key.driver, Pool: key.pool})) {
+	for _, slice := range newestSlices(f.caches.Slices.Of(facts.SlicesKey{Driver: key.driver, Pool: key.pool})) {
 		if slices.Contains(slice.Devices.List(), key.name) {
 			return f.taintsOf(slice, key.name)
 		}
@@ -107,10 +107,10 @@ func (f *finder) sharedTaints(key id) []inventory.Taint {
 	return inventory.TaintsBy(f.rules, key.driver, key.pool, key.name)
 }
 
-// add adds a published device, and takes it off those that are used.
-func (f *finder) add(found *nodeDevices, key id, used map[id][]use, taints []inventory.Taint) {
+// addPublished adds a published device, and removes it from used.
+func (f *finder) addPublished(found *nodeDevices, key id, used map[id][]use, taints []inventory.Taint) {
 	if uses := used[key]; len(uses)+len(taints) > 0 {
-		found.busy = append(found.busy, f.describe(key, uses, taints))
+		found.busy = append(found.busy, f.newDevice(key, uses, taints))
 		delete(used, key)
 		return
 	}
@@ -119,7 +119,7 @@ func (f *finder) add(found *nodeDevices, key id, used map[id][]use, taints []inv
 		return
 	}
 	// A partition exists while somebody has it.
-	if d := f.describe(key, nil, nil); d.kind != nvidiaMIG {
+	if d := f.newDevice(key, nil, nil); d.kind != nvidiaMIG {
 		found.idle = append(found.idle, d)
 	}
 }
@@ -132,8 +132,8 @@ type use struct {
 	device    containerview.Device
 }
 
-// addUses adds what the containers of a Pod have. The first container that has a device counts:
-// the annotations are of the Pod. What only observes a device does not use it.
+// addUses adds the devices of a Pod. A device counts for the first container that has it, since
+// annotations are of the Pod. Admin access is no use.
 func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	pod := observed.Decode()
 	claims := map[string]*resourcev1.ResourceClaim{}
@@ -146,7 +146,7 @@ func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	if err != nil {
 		return // a claim is not there, or not allocated: the Pod waits for it, and an event says so
 	}
-	annotated, _ := usage.Parse(pod.Annotations) // an event tells of mistakes
+	annotated, _ := usage.Parse(pod.Annotations) // an event reports mistakes
 	for _, container := range containers {
 		for _, d := range container.Devices {
 			key := id{d.Driver, d.Pool, d.Device}
@@ -158,8 +158,8 @@ func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	}
 }
 
-// describe makes a device of what is known of it.
-func (f *finder) describe(key id, uses []use, taints []inventory.Taint) device {
+// newDevice makes a device with its labels and users.
+func (f *finder) newDevice(key id, uses []use, taints []inventory.Taint) device {
 	var published resourcev1.Device
 	if found := f.drivers.Device(&resourcev1.DeviceRequestAllocationResult{Driver: key.driver, Pool: key.pool, Device: key.name}); found != nil {
 		published = *found
@@ -168,7 +168,7 @@ func (f *finder) describe(key id, uses []use, taints []inventory.Taint) device {
 	if memory, ok := published.Capacity["memory"]; ok {
 		d.memory = memory.Value.AsApproximateFloat64()
 	}
-	own := d.identify(key, f.node, &published)
+	own := d.identifyKind(key, f.node, &published)
 	if len(uses) == 0 {
 		d.labels = formatLabels(own)
 	}
@@ -182,7 +182,7 @@ func (f *finder) describe(key id, uses []use, taints []inventory.Taint) device {
 	return d
 }
 
-// startOf is when a Pod began to run, or zero.
+// startOf returns when a Pod began to run, or zero.
 func startOf(pod *corev1.Pod) time.Time {
 	switch {
 	case pod.Status.Phase != corev1.PodRunning:
@@ -193,9 +193,9 @@ func startOf(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// identify finds the kind of a device, and its labels.
-func (d *device) identify(key id, node string, published *resourcev1.Device) []label {
-	uuid, profile := attribute(published, key.driver, "uuid"), attribute(published, key.driver, "profile")
+// identifyKind sets the kind of a device, and returns its labels.
+func (d *device) identifyKind(key id, node string, published *resourcev1.Device) []label {
+	uuid, profile := attributeOf(published, key.driver, "uuid"), attributeOf(published, key.driver, "profile")
 	switch {
 	case strings.HasPrefix(uuid, "MIG-"):
 		d.kind = nvidiaMIG
@@ -204,25 +204,25 @@ func (d *device) identify(key id, node string, published *resourcev1.Device) []l
 	default:
 		return []label{{"node", node}, {"driver", key.driver}, {"pool", key.pool}, {"device", key.name}}
 	}
-	model := attribute(published, key.driver, "productName")
+	model := attributeOf(published, key.driver, "productName")
 	d.board = boardOf(model)
 	index, instance := numbersOf(key.name)
 	labels := []label{
 		{"gpu", index},
 		{"UUID", uuid},
-		{"pci_bus_id", longBusID(attribute(published, key.driver, "resource.kubernetes.io/pciBusID"))},
+		{"pci_bus_id", longBusID(attributeOf(published, key.driver, "resource.kubernetes.io/pciBusID"))},
 		{"device", "nvidia" + index},
 		{"modelName", model},
 	}
 	if d.kind == nvidiaMIG {
-		labels[1].value = cmp.Or(attribute(published, key.driver, "parentUUID"), uuid)
+		labels[1].value = cmp.Or(attributeOf(published, key.driver, "parentUUID"), uuid)
 		labels = append(labels, label{"GPU_I_PROFILE", profile}, label{"GPU_I_ID", instance})
 	}
 	return append(labels, label{"Hostname", node})
 }
 
-// attribute is the text of an attribute, or "".
-func attribute(d *resourcev1.Device, driver, name string) string {
+// attributeOf returns the text of an attribute, or "".
+func attributeOf(d *resourcev1.Device, driver, name string) string {
 	for _, key := range []string{name, driver + "/" + name} {
 		if value := d.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
 			return *value
@@ -233,7 +233,7 @@ func attribute(d *resourcev1.Device, driver, name string) string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// numbersOf are the first and the last number in the name of a device: the index of the GPU, and
+// numbersOf returns the first and the last number in the name of a device: the index of the GPU, and
 // where a partition begins.
 func numbersOf(name string) (first, last string) {
 	if all := digits.FindAllString(name, -1); len(all) > 0 {
@@ -242,7 +242,7 @@ func numbersOf(name string) (first, last string) {
 	return "0", "0"
 }
 
-// longBusID is the address of a PCI device with the long domain that NVIDIA's programs print.
+// longBusID returns the address of a PCI device with the long domain that NVIDIA's programs print.
 func longBusID(address string) string {
 	if domain, _, _ := strings.Cut(address, ":"); len(domain) == 4 {
 		return "0000" + strings.ToUpper(address)
@@ -253,8 +253,8 @@ func longBusID(address string) string {
 // fallenOffTheBus is the XID error of a GPU that the driver has lost, the usual one of hardware.
 const fallenOffTheBus = 79
 
-// xidOf is the XID error that taints stand for: the one that a taint of NVIDIA's driver names, and
-// otherwise, where a taint keeps Pods away, fallenOffTheBus.
+// xidOf returns the XID error that taints stand for: the one that a taint of NVIDIA's driver names, or
+// else fallenOffTheBus if a taint keeps Pods away.
 func xidOf(taints []inventory.Taint) float64 {
 	xid := 0.0
 	for _, taint := range taints {
@@ -268,19 +268,19 @@ func xidOf(taints []inventory.Taint) float64 {
 	return xid
 }
 
-// newest are the slices of each pool that are of its newest generation, in the order of their names.
-func newest(all []*facts.Slice) []*facts.Slice {
+// newestSlices returns the slices that are of the newest generation of their pool, sorted by name.
+func newestSlices(all []*facts.Slice) []*facts.Slice {
 	type pool struct{ driver, name string }
 	generations := map[pool]int64{}
 	for _, slice := range all {
 		key := pool{slice.Driver, slice.Pool}
 		generations[key] = max(generations[key], slice.Generation)
 	}
-	return slices.DeleteFunc(sorted(all), func(slice *facts.Slice) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
+	return slices.DeleteFunc(sortedByName(all), func(slice *facts.Slice) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
 }
 
-// sorted are objects of a cache in the order of their names.
-func sorted[T interface {
+// sortedByName returns objects sorted by namespace and name.
+func sortedByName[T interface {
 	GetNamespace() string
 	GetName() string
 }](all []T) []T {

@@ -14,30 +14,30 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/usage"
 )
 
-// TellMistakes has a recorder tell of mistakes in annotations of Pods, once for each edit. Call it
+// TellMistakes records an event for each mistake in annotations of Pods, once for each edit. Call it
 // before the caches run.
 func TellMistakes(caches *observe.Caches, owner *shard.Owner, recorder record.EventRecorder) {
-	tell := func(old, pod *observe.Pod) {
-		if !annotated(pod) || !caches.Nodes.Has(pod.Node) || !owner.Acts(pod.Node, true) {
+	report := func(old, pod *observe.Pod) {
+		if !mayBeAnnotated(pod) || !caches.Nodes.Has(pod.Node) || !owner.Acts(pod.Node, true) {
 			return
 		}
 		now := pod.Decode()
-		if err := mistake(now); err != nil && (old == nil || !same(old, now)) {
+		if err := parseError(now); err != nil && (old == nil || !hasSameUsage(old, now)) {
 			recorder.Event(now, corev1.EventTypeWarning, v1alpha1.ReasonInvalidUsage, v1alpha1.EventMessage(err))
 		}
 	}
 	caches.Pods.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Pod]{
-		AddFunc:    func(pod *observe.Pod) { tell(nil, pod) },
-		UpdateFunc: tell,
+		AddFunc:    func(pod *observe.Pod) { report(nil, pod) },
+		UpdateFunc: report,
 	})
 }
 
-// annotated reports whether a Pod may have an annotation for usage, without decoding it: most have none.
-func annotated(pod *observe.Pod) bool {
+// mayBeAnnotated reports whether a Pod may have an annotation for usage, without decoding it: most have none.
+func mayBeAnnotated(pod *observe.Pod) bool {
 	return strings.Contains(pod.Encoded, v1alpha1.UsageGPUAnnotation) || strings.Contains(pod.Encoded, v1alpha1.UsageMemoryAnnotation)
 }
 
-func mistake(pod *corev1.Pod) error {
+func parseError(pod *corev1.Pod) error {
 	_, err := usage.Parse(pod.Annotations)
 	if err == nil {
 		return nil
@@ -45,15 +45,15 @@ func mistake(pod *corev1.Pod) error {
 	return fmt.Errorf("pod %s: %w; its devices are idle in that respect", observe.Key(pod), flat{err})
 }
 
-// flat has the messages of joined errors in one line.
+// flat prints joined errors on one line.
 type flat struct{ error }
 
 func (f flat) Error() string { return strings.ReplaceAll(f.error.Error(), "\n", "; ") }
 
 func (f flat) Unwrap() error { return f.error }
 
-// same reports whether a Pod had the same annotations for usage before, on the same node.
-func same(old *observe.Pod, now *corev1.Pod) bool {
+// hasSameUsage reports whether a Pod had the same annotations for usage before, on the same node.
+func hasSameUsage(old *observe.Pod, now *corev1.Pod) bool {
 	if !old.HasClaims() || old.Node != now.Spec.NodeName {
 		return false
 	}

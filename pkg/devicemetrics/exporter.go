@@ -24,8 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// MaxDevices is how many devices the metrics of the whole fleet show. Those of one node are
-// always all.
+// MaxDevices bounds the devices in the metrics of the whole fleet. The metrics of one node have all.
 const MaxDevices = 10_000
 
 // Options are what an Exporter works with. All are required but Owner and TaintRules.
@@ -34,7 +33,7 @@ type Options struct {
 	// Caches and Owner are run by the caller.
 	Caches *observe.Caches
 	Owner  *shard.Owner
-	// Drivers answers for the drivers of a node. It returns nil as long as they are not known.
+	// Drivers answers for the drivers of a node. It returns nil while they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
 	// TaintRules are the DeviceTaintRules of the cluster, and what could not be read of them.
 	TaintRules func() (rules []inventory.TaintRule, unseen string)
@@ -49,7 +48,7 @@ type Exporter struct {
 	Options
 
 	mu sync.Mutex
-	// nodes are what was last found on each node. They are not changed, but replaced.
+	// nodes maps each node to what was last found on it. Entries are replaced, never changed.
 	nodes map[string]*nodeDevices
 }
 
@@ -62,17 +61,17 @@ func New(o Options) *Exporter {
 func (e *Exporter) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics/devices", func(w http.ResponseWriter, r *http.Request) {
-		shown, omitted := e.fleet()
-		respond(w, r, &exposition{devices: shown, omitted: &omitted, now: e.Now()})
+		shown, omitted := e.fleetDevices()
+		serveExposition(w, r, &exposition{devices: shown, omitted: &omitted, now: e.Now()})
 	})
 	mux.HandleFunc("GET /metrics/nodes/{node}/devices", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("node")
-		shown, ok := e.node(name)
+		shown, ok := e.devicesOfNode(name)
 		if !ok {
 			http.Error(w, "node "+name+" is none that this kwok-dra acts for", http.StatusNotFound)
 			return
 		}
-		respond(w, r, &exposition{devices: shown, now: e.Now()})
+		serveExposition(w, r, &exposition{devices: shown, now: e.Now()})
 	})
 	return mux
 }
@@ -89,11 +88,11 @@ type nodeDevices struct {
 	hasIdle bool
 }
 
-// fleet are the devices of all nodes up to the limit, the busy ones first, and how many are left out.
-func (e *Exporter) fleet() (shown [][]device, omitted int) {
+// fleetDevices returns the devices of all nodes up to the limit, busy ones first, and how many are left out.
+func (e *Exporter) fleetDevices() (shown [][]device, omitted int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	names := e.names()
+	names := e.nodeNames()
 	maps.DeleteFunc(e.nodes, func(name string, _ *nodeDevices) bool {
 		_, there := slices.BinarySearch(names, name)
 		return !there
@@ -105,7 +104,7 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 		shown = append(shown, part)
 	}
 	for _, name := range names {
-		show(e.look(name, rules, common).busy)
+		show(e.refreshNode(name, rules, common).busy)
 	}
 	for _, name := range names {
 		switch known := e.nodes[name]; {
@@ -121,29 +120,29 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 	return shown, omitted
 }
 
-// names are those of the nodes that this replica acts for, in their order.
-func (e *Exporter) names() []string {
-	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.shows(name) })
+// nodeNames returns the names of the nodes that this replica acts for, sorted.
+func (e *Exporter) nodeNames() []string {
+	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.isServed(name) })
 	slices.Sort(names)
 	return names
 }
 
-func (e *Exporter) shows(name string) bool {
+func (e *Exporter) isServed(name string) bool {
 	return e.Caches.Nodes.Has(name) && e.Owner.Acts(name, true)
 }
 
-// node are the devices of one node. They are not kept: who scrapes each node alone would else have
-// all of the fleet kept.
-func (e *Exporter) node(name string) (shown [][]device, ok bool) {
-	if !e.shows(name) {
+// devicesOfNode returns the devices of one node. They are not cached: a client that scrapes each node
+// would fill the cache with the whole fleet.
+func (e *Exporter) devicesOfNode(name string) (shown [][]device, ok bool) {
+	if !e.isServed(name) {
 		return nil, false
 	}
 	found := &nodeDevices{set: e.Config.Current()}
-	e.find(name, found, e.taintRules(), true)
+	e.findDevices(name, found, e.taintRules(), true)
 	return [][]device{found.busy, found.idle}, true
 }
 
-// taintRules are the DeviceTaintRules that are known.
+// taintRules returns the known DeviceTaintRules.
 func (e *Exporter) taintRules() []inventory.TaintRule {
 	if e.TaintRules == nil {
 		return nil
@@ -152,43 +151,43 @@ func (e *Exporter) taintRules() []inventory.TaintRule {
 	return rules
 }
 
-// look returns the devices of a node, from the last time if nothing has changed. Common is
-// the version of what is not the node's own.
-func (e *Exporter) look(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
-	known, set, version := e.nodes[name], e.Config.Current(), e.version(name)^common
+// refreshNode returns the devices of a node, and finds them again if anything has changed. Common is
+// the sharedVersion.
+func (e *Exporter) refreshNode(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
+	known, set, version := e.nodes[name], e.Config.Current(), e.nodeVersion(name)^common
 	if known == nil || known.set != set || known.version != version {
 		known = &nodeDevices{set: set, version: version}
-		e.find(name, known, rules, false)
+		e.findDevices(name, known, rules, false)
 		e.nodes[name] = known
 	}
 	return known
 }
 
-// withIdle has the idle devices of a node as well.
+// withIdle returns the devices of a node with the idle ones.
 func (e *Exporter) withIdle(name string, known *nodeDevices, rules []inventory.TaintRule) *nodeDevices {
 	if !known.hasIdle {
 		known = &nodeDevices{set: known.set, version: known.version}
-		e.find(name, known, rules, true)
+		e.findDevices(name, known, rules, true)
 		e.nodes[name] = known
 	}
 	return known
 }
 
-// find fills in the devices of a node. There are none where the node has just gone.
-func (e *Exporter) find(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
+// findDevices fills in the devices of a node. A node that has just gone has none.
+func (e *Exporter) findDevices(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
 	found.hasIdle = idle
 	node := e.Caches.Nodes.Get(name)
 	if node == nil || found.set == nil {
 		return
 	}
 	if drivers := e.Drivers(found.set, node); drivers != nil {
-		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).find(found)
+		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).findDevices(found)
 	}
 }
 
 var versionSeed = maphash.MakeSeed()
 
-// newVersion returns a hash, and what adds a text to it.
+// newVersion returns a hash, and a function that adds a text to it.
 func newVersion() (hash *maphash.Hash, add func(text string)) {
 	hash = new(maphash.Hash)
 	hash.SetSeed(versionSeed)
@@ -207,7 +206,7 @@ func (e *Exporter) sharedVersion() uint64 {
 	}
 	if set := e.Config.Current(); set != nil {
 		for _, t := range set.Shared() {
-			for _, slice := range sorted(e.Caches.Slices.Of(plan.SharedKey(t))) {
+			for _, slice := range sortedByName(e.Caches.Slices.Of(plan.SharedKey(t))) {
 				add(string(slice.UID) + slice.ResourceVersion)
 			}
 		}
@@ -215,13 +214,13 @@ func (e *Exporter) sharedVersion() uint64 {
 	return hash.Sum64()
 }
 
-// version changes with what the devices of a node are made from.
-func (e *Exporter) version(name string) uint64 {
+// nodeVersion changes with what the devices of a node are made from.
+func (e *Exporter) nodeVersion(name string) uint64 {
 	hash, add := newVersion()
 	if node := e.Caches.Nodes.Informer.Get(name); node != nil {
 		add(node.Encoded)
 	}
-	for _, pod := range sorted(e.Caches.Pods.On(name)) {
+	for _, pod := range sortedByName(e.Caches.Pods.On(name)) {
 		add(string(pod.UID) + pod.ResourceVersion)
 		for _, key := range pod.Claims {
 			if claim := e.Caches.Claims.Observed(key); claim != nil {
@@ -229,7 +228,7 @@ func (e *Exporter) version(name string) uint64 {
 			}
 		}
 	}
-	for _, slice := range sorted(e.Caches.Slices.Of(facts.NodeKey(name))) {
+	for _, slice := range sortedByName(e.Caches.Slices.Of(facts.NodeKey(name))) {
 		add(string(slice.UID) + slice.ResourceVersion)
 	}
 	return hash.Sum64()

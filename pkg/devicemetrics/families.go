@@ -21,36 +21,36 @@ var (
 	otherLabels  = []string{"node", "driver", "pool", "device", "container", "namespace", "pod"}
 )
 
-// Families are the metrics, in the order in which they are written.
+// Families returns the metrics, in the order in which they are written.
 func Families() []Family {
 	return []Family{
-		{"DCGM_FI_DEV_SM_CLOCK", "Clock of the multiprocessors, in MHz.", nvidiaLabels, (*reading).clock, whole},
-		{"DCGM_FI_DEV_GPU_TEMP", "Temperature of the GPU, in degrees Celsius.", nvidiaLabels, (*reading).temperature, whole},
-		{"DCGM_FI_DEV_POWER_USAGE", "Power that the board draws, in watts.", nvidiaLabels, (*reading).power, whole},
-		{"DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", nvidiaLabels, func(r *reading) float64 { return math.Round(r.busy) }, whole},
-		{"DCGM_FI_DEV_MEM_COPY_UTIL", "How busy the memory of the GPU is, in percent.", nvidiaLabels, func(r *reading) float64 { return math.Round(r.busy / 2) }, whole},
-		{"DCGM_FI_DEV_XID_ERRORS", "Code of the last XID error, or 0.", nvidiaLabels, func(r *reading) float64 { return r.xid }, whole},
-		{"DCGM_FI_DEV_FB_FREE", "Memory of the GPU or its partition that is free, in MiB.", nvidiaLabels, func(r *reading) float64 { return mebibytes(r.free) }, nvidia},
-		{"DCGM_FI_DEV_FB_USED", "Memory of the GPU or its partition that is used, in MiB.", nvidiaLabels, func(r *reading) float64 { return mebibytes(r.used) }, nvidia},
-		{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "How busy the GPU or its partition is, from 0 to 1.", nvidiaLabels, func(r *reading) float64 { return r.busy / 100 }, nvidia},
-		{"kwok_dra_device_utilization_ratio", "How busy a device is that is no GPU of NVIDIA, from 0 to 1.", otherLabels, func(r *reading) float64 { return r.busy / 100 }, rest},
-		{"kwok_dra_device_memory_used_bytes", "Memory that is used of a device that is no GPU of NVIDIA, where it has any.", otherLabels, func(r *reading) float64 { return math.Round(r.used) }, restWithMemory},
-		{"kwok_dra_device_memory_size_bytes", "Memory of a device that is no GPU of NVIDIA, where it has any.", otherLabels, func(r *reading) float64 { return r.memory }, restWithMemory},
-		{"kwok_dra_device_healthy", "1 for a device that is no GPU of NVIDIA, and 0 if a taint keeps Pods away from it.", otherLabels, (*reading).healthy, rest},
+		{"DCGM_FI_DEV_SM_CLOCK", "Clock of the multiprocessors, in MHz.", nvidiaLabels, (*reading).clockMegahertz, isWholeGPU},
+		{"DCGM_FI_DEV_GPU_TEMP", "Temperature of the GPU, in degrees Celsius.", nvidiaLabels, (*reading).temperatureCelsius, isWholeGPU},
+		{"DCGM_FI_DEV_POWER_USAGE", "Power that the board draws, in watts.", nvidiaLabels, (*reading).powerWatts, isWholeGPU},
+		{"DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", nvidiaLabels, func(r *reading) float64 { return math.Round(r.busy) }, isWholeGPU},
+		{"DCGM_FI_DEV_MEM_COPY_UTIL", "How busy the memory of the GPU is, in percent.", nvidiaLabels, func(r *reading) float64 { return math.Round(r.busy / 2) }, isWholeGPU},
+		{"DCGM_FI_DEV_XID_ERRORS", "Code of the last XID error, or 0.", nvidiaLabels, func(r *reading) float64 { return r.xid }, isWholeGPU},
+		{"DCGM_FI_DEV_FB_FREE", "Memory of the GPU or its partition that is free, in MiB.", nvidiaLabels, func(r *reading) float64 { return toMebibytes(r.free) }, isNVIDIA},
+		{"DCGM_FI_DEV_FB_USED", "Memory of the GPU or its partition that is used, in MiB.", nvidiaLabels, func(r *reading) float64 { return toMebibytes(r.used) }, isNVIDIA},
+		{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "How busy the GPU or its partition is, from 0 to 1.", nvidiaLabels, func(r *reading) float64 { return r.busy / 100 }, isNVIDIA},
+		{"kwok_dra_device_utilization_ratio", "How busy a device is that is no GPU of NVIDIA, from 0 to 1.", otherLabels, func(r *reading) float64 { return r.busy / 100 }, isOther},
+		{"kwok_dra_device_memory_used_bytes", "Memory that is used of a device that is no GPU of NVIDIA, where it has any.", otherLabels, func(r *reading) float64 { return math.Round(r.used) }, isOtherWithMemory},
+		{"kwok_dra_device_memory_size_bytes", "Memory of a device that is no GPU of NVIDIA, where it has any.", otherLabels, func(r *reading) float64 { return r.memory }, isOtherWithMemory},
+		{"kwok_dra_device_healthy", "1 for a device that is no GPU of NVIDIA, and 0 if a taint keeps Pods away from it.", otherLabels, (*reading).healthValue, isOther},
 	}
 }
 
 // Omitted is the metric of devices that are left out.
 var Omitted = Family{Name: "kwok_dra_device_metrics_omitted_devices", Help: "Published devices that /metrics/devices leaves out, beyond the first 10,000. /metrics/nodes/NODE/devices has all of a node."}
 
-func nvidia(d *device) bool { return d.kind != other }
+func isNVIDIA(d *device) bool { return d.kind != other }
 
-// whole is for what DCGM does not know of partitions.
-func whole(d *device) bool { return d.kind == nvidiaGPU }
+// isWholeGPU selects devices for metrics that DCGM does not have of partitions.
+func isWholeGPU(d *device) bool { return d.kind == nvidiaGPU }
 
-func rest(d *device) bool { return d.kind == other }
+func isOther(d *device) bool { return d.kind == other }
 
-func restWithMemory(d *device) bool { return d.kind == other && d.memory > 0 }
+func isOtherWithMemory(d *device) bool { return d.kind == other && d.memory > 0 }
 
 // reading is what a device does for a Pod, or for none.
 type reading struct {
@@ -61,8 +61,8 @@ type reading struct {
 	busy, used, free float64
 }
 
-// read reads a device: once for each Pod that has it, with what is that Pod's own, or once.
-func (d *device) read(now time.Time, readings []reading) []reading {
+// appendReadings appends a reading for each Pod that has the device, or one reading if no Pod has it.
+func (d *device) appendReadings(now time.Time, readings []reading) []reading {
 	first, free := len(readings), d.memory
 	for i := range d.users {
 		u, r := &d.users[i], reading{device: d, labels: d.users[i].labels}
@@ -82,19 +82,19 @@ func (d *device) read(now time.Time, readings []reading) []reading {
 	return readings
 }
 
-func (r *reading) healthy() float64 {
+func (r *reading) healthValue() float64 {
 	if r.xid != 0 {
 		return 0
 	}
 	return 1
 }
 
-func mebibytes(bytes float64) float64 { return math.Round(bytes / (1 << 20)) }
+func toMebibytes(bytes float64) float64 { return math.Round(bytes / (1 << 20)) }
 
-// board is what a kind of GPU draws at most, in watts, and its highest clock, in MHz.
+// board is the most that a kind of GPU draws, in watts, and its highest clock, in MHz.
 type board struct{ watts, megahertz float64 }
 
-// boards are by a part of the name of the model, by NVIDIA's data sheets.
+// boards are selected by a part of the name of the model. The numbers are from NVIDIA's data sheets.
 var boards = []struct {
 	model string
 	board
@@ -118,7 +118,7 @@ func boardOf(model string) board {
 	return board{300, 1500}
 }
 
-// What an idle GPU draws of its power, its clock, and how warm it is idle and busy.
+// The part of its power that an idle GPU draws, its idle clock, and its temperature when idle and busy.
 const (
 	idlePower     = 0.1
 	idleMegahertz = 210
@@ -126,17 +126,17 @@ const (
 	busyDegrees   = 75
 )
 
-// between is on the line from idle to busy.
-func (r *reading) between(idle, busy float64) float64 {
+// interpolate returns the value between idle and busy by how busy the device is.
+func (r *reading) interpolate(idle, busy float64) float64 {
 	return math.Round(idle + (busy-idle)*r.busy/100)
 }
 
-func (r *reading) power() float64 { return r.between(idlePower*r.board.watts, r.board.watts) }
+func (r *reading) powerWatts() float64 { return r.interpolate(idlePower*r.board.watts, r.board.watts) }
 
-func (r *reading) temperature() float64 { return r.between(idleDegrees, busyDegrees) }
+func (r *reading) temperatureCelsius() float64 { return r.interpolate(idleDegrees, busyDegrees) }
 
-// clock is the highest one as soon as there is work.
-func (r *reading) clock() float64 {
+// clockMegahertz is the highest clock as soon as there is work.
+func (r *reading) clockMegahertz() float64 {
 	if r.busy > 0 {
 		return r.board.megahertz
 	}

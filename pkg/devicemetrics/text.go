@@ -17,7 +17,7 @@ type label struct{ name, value string }
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// formatLabels formats labels, without those that are empty, which mean the same.
+// formatLabels formats labels. It leaves out empty ones, which mean the same to Prometheus.
 func formatLabels(labels []label) string {
 	var text strings.Builder
 	for _, l := range labels {
@@ -32,13 +32,13 @@ func formatLabels(labels []label) string {
 // exposition is what a scrape gets.
 type exposition struct {
 	devices [][]device
-	// omitted is nil where nothing is ever left out.
+	// omitted is nil if nothing is ever left out.
 	omitted *int
 	now     time.Time
 }
 
-// respond answers a scrape, compressed if the client takes that.
-func respond(w http.ResponseWriter, r *http.Request, e *exposition) {
+// serveExposition answers a scrape, compressed if the client accepts that.
+func serveExposition(w http.ResponseWriter, r *http.Request, e *exposition) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Vary", "Accept-Encoding")
 	var to io.Writer = w
@@ -48,48 +48,47 @@ func respond(w http.ResponseWriter, r *http.Request, e *exposition) {
 		defer func() { _ = compressed.Close() }()
 		to = compressed
 	}
-	if err := e.write(to); err != nil {
-		klog.FromContext(r.Context()).V(2).Info("The client of metrics of devices has gone", "err", err)
+	if err := e.writeText(to); err != nil {
+		klog.FromContext(r.Context()).V(2).Info("Client closed the connection while it scraped metrics of devices", "err", err)
 	}
 }
 
-// write writes the text format of Prometheus, family by family.
-func (e *exposition) write(to io.Writer) error {
+// writeText writes the text format of Prometheus, family by family.
+func (e *exposition) writeText(to io.Writer) error {
 	var readings []reading
 	for _, part := range e.devices {
 		for i := range part {
-			readings = part[i].read(e.now, readings)
+			readings = part[i].appendReadings(e.now, readings)
 		}
 	}
 	buffered := bufio.NewWriterSize(to, 64<<10)
 	for _, f := range Families() {
-		f.write(buffered, readings)
+		f.writeFamily(buffered, readings)
 	}
 	if e.omitted != nil {
-		Omitted.head(buffered)
+		Omitted.writeHead(buffered)
 		writeSample(buffered, Omitted.Name, "", float64(*e.omitted))
 	}
 	return buffered.Flush()
 }
 
-// write writes a family, if any device has it.
-func (f *Family) write(to *bufio.Writer, readings []reading) {
+// writeFamily writes a family, if any device has it.
+func (f *Family) writeFamily(to *bufio.Writer, readings []reading) {
 	begun := false
 	for i := range readings {
 		if !f.of(readings[i].device) {
 			continue
 		}
 		if !begun {
-			f.head(to)
+			f.writeHead(to)
 			begun = true
 		}
 		writeSample(to, f.Name, readings[i].labels, f.value(&readings[i]))
 	}
 }
 
-// The writer keeps the first error of all, which Flush returns.
-
-func (f *Family) head(to *bufio.Writer) {
+// writeHead writes the comments before a metric. The writer keeps the first error, which Flush returns.
+func (f *Family) writeHead(to *bufio.Writer) {
 	_, _ = to.WriteString("# HELP " + f.Name + " " + f.Help + "\n# TYPE " + f.Name + " gauge\n")
 }
 

@@ -1,12 +1,10 @@
 package devicemetrics
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
@@ -31,6 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -93,14 +90,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		Now:        func() time.Time { return w.now },
 	})
 	TellMistakes(caches, nil, w.events)
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))))
-	var running sync.WaitGroup
-	running.Go(func() { caches.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	cache.WaitFor(ctx, "", caches.Synced()...)
+	runtest.UntilEnd(runtest.QuietContext(t), t, caches.Run)
+	cache.WaitFor(t.Context(), "", caches.Synced()...)
 	return w
 }
 
@@ -147,11 +138,7 @@ func (w *world) took() []string {
 	}
 }
 
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble
 
 // publish is a slice that kwok-dra has made for the node n, with some of the devices tainted, as
 // device=key=value:effect.

@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
-// ambiguousNames are the names that are there with the driver's domain and without
-// it. To CEL both are one, and which of the two values it sees is chance.
+// ambiguousNames returns the names that exist both with and without the driver's domain. CEL takes
+// the two for one, and which of the values it sees is chance.
 func ambiguousNames[V any](driver string, values ...map[resourcev1.QualifiedName]V) []resourcev1.QualifiedName {
 	all := map[resourcev1.QualifiedName]bool{}
 	for _, one := range values {
@@ -30,17 +30,17 @@ func ambiguousNames[V any](driver string, values ...map[resourcev1.QualifiedName
 	return names
 }
 
-func ambiguous(driver string, name resourcev1.QualifiedName) string {
+func describeAmbiguity(driver string, name resourcev1.QualifiedName) string {
 	return fmt.Sprintf("also there as %s/%s, and CEL takes both for one: which value it sees is chance; leave one out", driver, name)
 }
 
-// Ambiguous are warnings of the attributes and capacities that devices of the
-// template have with the driver's domain and without it.
+// Ambiguous warns of attributes and capacities that devices of the template have both with and
+// without the driver's domain.
 func (t *Template) Ambiguous() strict.Problems {
 	var warnings strict.Problems
 	warn := func(path *field.Path, names []resourcev1.QualifiedName) {
 		for _, name := range names {
-			warnings = append(warnings, strict.Problem{Path: path.Key(string(name)).String(), Text: ambiguous(t.Driver, name)})
+			warnings = append(warnings, strict.Problem{Path: path.Key(string(name)).String(), Text: describeAmbiguity(t.Driver, name)})
 		}
 	}
 	for i := range t.Devices {
@@ -58,8 +58,7 @@ func (t *Template) Ambiguous() strict.Problems {
 	return warnings
 }
 
-// AmbiguousIn are the same warnings of the devices in slices, one for each driver and
-// name.
+// AmbiguousIn returns such warnings of the devices in slices, one for each driver and name.
 func AmbiguousIn(published []*resourcev1.ResourceSlice) []string {
 	type found struct {
 		driver string
@@ -80,7 +79,7 @@ func AmbiguousIn(published []*resourcev1.ResourceSlice) []string {
 		if count == 1 {
 			of = "1 device"
 		}
-		warnings = append(warnings, fmt.Sprintf("%s of %s of driver %s: %s", one.name, of, one.driver, ambiguous(one.driver, one.name)))
+		warnings = append(warnings, fmt.Sprintf("%s of %s of driver %s: %s", one.name, of, one.driver, describeAmbiguity(one.driver, one.name)))
 	}
 	slices.Sort(warnings)
 	return warnings

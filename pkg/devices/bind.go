@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 )
 
 // PodSelector selects driver Pods, and in each the container of the plugin.
@@ -24,80 +25,84 @@ type PodSelector struct {
 	Namespace, Labels, Container string
 }
 
-// driverPods say which Pods the pools of a template come and go with. It is nil where they
-// need none.
+// driverPods are the Pods that the pools of a template come and go with.
 type driverPods struct {
-	spec     *v1alpha1.DriverPod
 	selector PodSelector
 	// driver is the driver's name. It may be a template until the template is bound.
-	driver place
-	// pod is the driver Pod that the template is bound to, if it is, and data the Pod as
-	// templates see it.
+	driver gotemplate.Text
+	// counts is nil where no driver Pod says how many devices there are.
+	counts *counts
+	// pod is the driver Pod that the template is bound to, or nil, and data is what templates see
+	// of it.
 	pod  *DriverPod
 	data func() (any, error)
 }
 
-func newDriverPods(spec *v1alpha1.ResourcePoolTemplateSpec, driver *field.Path) *driverPods {
+func newDriverPods(spec *v1alpha1.ResourcePoolTemplateSpec, driver *field.Path, counts *counts) *driverPods {
 	given := spec.DriverPod
 	if given == nil {
 		return nil
 	}
 	return &driverPods{
-		spec: given, driver: place{path: driver, value: spec.Driver},
+		driver: gotemplate.Text{Path: driver, Source: spec.Driver}, counts: counts,
 		selector: PodSelector{given.Namespace, metav1.FormatLabelSelector(&given.Selector), given.Container},
 	}
 }
 
-// DriverPods is how the template selects its driver Pods. It is false for a template
-// without driverPod.
-func (d *driverPods) DriverPods() (selector PodSelector, ok bool) {
-	if d == nil {
+// DriverPods is how the template selects its driver Pods. It is false for a template without
+// driverPod.
+func (t *Template) DriverPods() (selector PodSelector, ok bool) {
+	if t.driverPods == nil {
 		return PodSelector{}, false
 	}
-	return d.selector, true
+	return t.driverPods.selector, true
 }
 
 // NamesDriver reports whether the name of the driver is read from the driver Pods.
-func (d *driverPods) NamesDriver() bool { return d != nil && v1alpha1.IsTemplate(d.driver.value) }
-
-// MayBeOf reports whether the template has driverPod and may be of that driver.
-func (d *driverPods) MayBeOf(driver string) bool {
-	return d != nil && (d.driver.value == driver || d.NamesDriver())
+func (t *Template) NamesDriver() bool {
+	return t.driverPods != nil && v1alpha1.IsTemplate(t.driverPods.driver.Source)
 }
 
-// Started reports whether the driver Pod to which the template is bound has been Ready. It
-// is true for a template without driverPod.
-func (d *driverPods) Started() bool { return d == nil || d.pod == nil || d.pod.Ready }
+// MayBeOf reports whether the template has driverPod and may be of a driver.
+func (t *Template) MayBeOf(driver string) bool {
+	return t.driverPods != nil && (t.driverPods.driver.Source == driver || t.NamesDriver())
+}
 
-// DriverPodData is the driver Pod as Go templates see it, or nil where there is none.
-func (d *driverPods) DriverPodData() (any, error) {
-	if d == nil || d.data == nil {
+// Started reports whether the driver Pod to which the template is bound has been Ready. It is true
+// for a template that is not bound.
+func (t *Template) Started() bool {
+	return t.driverPods == nil || t.driverPods.pod == nil || t.driverPods.pod.Ready
+}
+
+// DriverPodData is the driver Pod as Go templates see it, or nil for a template that is not bound.
+func (t *Template) DriverPodData() (any, error) {
+	if t.driverPods == nil || t.driverPods.data == nil {
 		return nil, nil
 	}
-	return d.data()
+	return t.driverPods.data()
 }
 
-// samples adds what stands in for a driver Pod, where there is one.
-func (d *driverPods) samples(others map[string]any) map[string]any {
-	if d == nil {
+// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
+func sampleDataFor(t *Template, others map[string]any) map[string]any {
+	if t.driverPods == nil {
 		return others
 	}
-	with := maps.Clone(others)
-	with["DriverPod"] = samplePod
-	return with
+	data := maps.Clone(others)
+	data["DriverPod"] = samplePod
+	return data
 }
 
-// wants reports whether a selected Pod has the environment that driverPod.env asks for.
-func (d *driverPods) wants(pod *DriverPod, data func() (any, error)) bool {
-	if len(d.spec.Env) == 0 || pod.Missing != "" {
+// wantsPod reports whether a selected Pod has the environment that driverPod.env asks for.
+func wantsPod(t *Template, pod *DriverPod, data func() (any, error)) bool {
+	if len(t.DriverPod.Env) == 0 || pod.Missing != "" {
 		return true
 	}
-	seen, err := data()
+	decoded, err := data()
 	if err != nil {
-		return true // bind reports the error
+		return true // bindTo reports the error
 	}
-	env, _ := seen.(map[string]any)["env"].(map[string]any)
-	for name, value := range d.spec.Env {
+	env, _ := decoded.(map[string]any)["env"].(map[string]any)
+	for name, value := range t.DriverPod.Env {
 		if env[name] != value {
 			return false
 		}
@@ -106,53 +111,61 @@ func (d *driverPods) wants(pod *DriverPod, data func() (any, error)) bool {
 }
 
 // RunsIn reports whether the plugin of a driver of the template runs in a selected Pod.
-func (d *driverPods) RunsIn(pod *DriverPod) bool { return pod.Connected && d.wants(pod, pod.decoded) }
+func (t *Template) RunsIn(pod *DriverPod) bool {
+	return pod.Connected && wantsPod(t, pod, pod.dataForTemplates)
+}
 
-// DriverOf is the name of the driver that runs in a selected Pod. It is false where the
-// template does not want the Pod, or cannot be rendered for it.
+// DriverOf is the name of the driver that runs in a selected Pod. It is false where the template
+// does not want the Pod, or cannot be rendered for it.
 func (t *Template) DriverOf(pod *DriverPod) (driver string, ok bool) {
-	data := sync.OnceValues(pod.decoded)
-	if !t.wants(pod, data) {
+	data := sync.OnceValues(pod.dataForTemplates)
+	if !wantsPod(t, pod, data) {
 		return "", false
 	}
-	bound, err := t.bind(pod, data)
+	bound, err := bindTo(t, pod, data)
 	if err != nil {
 		return "", false
 	}
 	return bound.Driver, true
 }
 
-// bind copies the template for one driver Pod: the copy has the name of the driver, and
-// is rendered with the Pod.
-func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, error) {
+// bindTo copies the template for one driver Pod: the copy has the name and the number of devices
+// that the Pod gives, and is rendered with the Pod.
+func bindTo(t *Template, pod *DriverPod, data func() (any, error)) (*Template, error) {
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	sized, err := t.counts.sized(t, data)
-	if err != nil {
-		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
+	sized := t
+	if counts := t.driverPods.counts; counts != nil {
+		numbers, err := counts.renderFor(data)
+		if err == nil {
+			sized, err = counts.compileSize(t, numbers)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
+		}
 	}
 	bound, spec, pods := *sized, *sized.ResourcePoolTemplateSpec, *sized.driverPods
 	pods.pod, pods.data = pod, data
 	bound.ResourcePoolTemplateSpec, bound.driverPods = &spec, &pods
-	if spec.Driver, err = pods.driver.text(bound.newRendering(nil), map[string]any{}); err == nil && strings.Contains(spec.Driver, noValue) {
-		err = pods.driver.lacks()
+	driver, err := bound.newRenderer(nil).Render(&pods.driver, map[string]any{})
+	if err == nil && strings.Contains(driver, gotemplate.NoValue) {
+		err = missingField(&pods.driver)
 	} else if err == nil {
-		err = validation.ValidateDriver(spec.Driver, pods.driver.path).ToAggregate()
+		err = validation.ValidateDriver(driver, pods.driver.Path).ToAggregate()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
 	}
-	pods.driver = place{path: pods.driver.path, value: spec.Driver}
+	spec.Driver, pods.driver = driver, gotemplate.Text{Path: pods.driver.Path, Source: driver}
 	return &bound, nil
 }
 
-// Pods lists the driver Pods of a template on one node. It is false where they are not
-// known, since the cache is not complete yet.
+// Pods lists the driver Pods of a template on one node. It is false where they are not known yet.
 type Pods func(t *Template) ([]*DriverPod, bool)
 
-// ListPods lists the driver Pods of templates, each selector once. The result finds those of
-// a node by its name.
+// ListPods lists the driver Pods of templates, each selector once. The result finds those of a node
+// by its name.
 func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error)) (func(node string) Pods, error) {
 	found := map[PodSelector]map[string][]*DriverPod{}
 	for _, t := range templates {
@@ -179,19 +192,19 @@ func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error
 	}, nil
 }
 
-// Bound are the templates of a node, those with driverPod bound to the driver Pods there.
+// Bound are the templates of a node. Those with driverPod are bound to the driver Pods there.
 type Bound struct {
-	// Templates are those without driverPod, and the others once for each driver to which
-	// the kubelet has a connection.
+	// Templates are those without driverPod, and the others once for each driver to which the
+	// kubelet has a connection.
 	Templates []*Template
-	// Down are the drivers that have Pods, and to which the kubelet has lost the connection.
+	// Down are the drivers that have Pods, but to which the kubelet has lost the connection.
 	Down map[string]Down
 	// Absent are the templates without a connection, and Unknown those whose Pods are not
 	// known. Failed are those that cannot be rendered for a Pod, with the error.
 	Absent, Unknown []*Template
 	Failed          map[*Template]error
 
-	// total is what those with driverPod make: each Pod may have them make more.
+	// total counts what those with driverPod make, which each Pod may increase.
 	total Total
 }
 
@@ -199,13 +212,12 @@ type Bound struct {
 type Down struct {
 	// Template is bound to the newest Pod.
 	Template *Template
-	// Since is when the last connection was lost, or zero where that is not known.
+	// Since is when the last connection was lost, or zero if that is unknown.
 	Since time.Time
 }
 
-// Bind binds the templates that select a node to the driver Pods there. Several Pods may
-// run one driver: the newest that is Ready counts, or else the newest. Where pods is nil,
-// no node has any.
+// Bind binds the templates that select a node to the driver Pods there. If several Pods run one
+// driver, the newest that is Ready counts, or else the newest. A nil pods means that no node has any.
 func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	bound := Bound{Down: map[string]Down{}, Failed: map[*Template]error{}}
 	for _, t := range templates {
@@ -213,7 +225,7 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 		case t.DriverPod == nil:
 			bound.Templates = append(bound.Templates, t)
 		case t.Selects(node):
-			bound.add(t, pods)
+			bound.addTemplate(t, pods)
 		}
 	}
 	for _, t := range bound.Templates {
@@ -222,8 +234,8 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	return bound
 }
 
-// add binds one template.
-func (b *Bound) add(t *Template, pods Pods) {
+// addTemplate binds a template to its driver Pods.
+func (b *Bound) addTemplate(t *Template, pods Pods) {
 	var on []*DriverPod
 	known := pods == nil
 	if pods != nil {
@@ -234,24 +246,24 @@ func (b *Bound) add(t *Template, pods Pods) {
 		return
 	}
 	drivers := map[string]bool{}
-	for _, pod := range slices.SortedFunc(slices.Values(on), prefer) {
-		data := sync.OnceValues(pod.decoded)
-		if !t.wants(pod, data) {
+	for _, pod := range slices.SortedFunc(slices.Values(on), comparePreference) {
+		data := sync.OnceValues(pod.dataForTemplates)
+		if !wantsPod(t, pod, data) {
 			continue
 		}
-		made, err := t.bind(pod, data)
-		if err == nil && pod.Connected && !drivers[made.Driver] {
-			err = b.chargeTemplate(made, pod)
+		bound, err := bindTo(t, pod, data)
+		if err == nil && pod.Connected && !drivers[bound.Driver] {
+			err = b.addToTotal(bound, pod)
 		}
 		switch {
 		case err != nil:
 			b.Failed[t] = cmp.Or(b.Failed[t], err)
 		case !pod.Connected && (pod.Registered || !pod.Lost.IsZero()):
-			b.lose(made, pod)
+			b.addDown(bound, pod)
 		case !pod.Connected: // the plugin has not started yet
-		case !drivers[made.Driver]:
-			drivers[made.Driver] = true
-			b.Templates = append(b.Templates, made)
+		case !drivers[bound.Driver]:
+			drivers[bound.Driver] = true
+			b.Templates = append(b.Templates, bound)
 		}
 	}
 	if len(drivers) == 0 {
@@ -259,21 +271,21 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 }
 
-// chargeTemplate refuses a template with which all would make too much.
-func (b *Bound) chargeTemplate(made *Template, pod *DriverPod) error {
+// addToTotal refuses a template with which all would make too much.
+func (b *Bound) addToTotal(bound *Template, pod *DriverPod) error {
 	all := b.total
-	all.Add(made)
+	all.Add(bound)
 	if excess := all.Excess(); excess != "" {
-		return fmt.Errorf("template %s for pod %s/%s: on its node, %s", made.Name, pod.Namespace, pod.Name, excess)
+		return fmt.Errorf("template %s for pod %s/%s: on its node, %s", bound.Name, pod.Namespace, pod.Name, excess)
 	}
 	b.total = all
 	return nil
 }
 
-// lose notes that the kubelet has lost the connection to a Pod.
-func (b *Bound) lose(t *Template, pod *DriverPod) {
-	down, noted := b.Down[t.Driver]
-	if !noted || pod.Registered && !down.Registered() {
+// addDown records that the kubelet has lost the connection to a Pod.
+func (b *Bound) addDown(t *Template, pod *DriverPod) {
+	down, known := b.Down[t.Driver]
+	if !known || pod.Registered && !down.Registered() {
 		down.Template = t
 	}
 	if pod.Lost.After(down.Since) {
@@ -283,10 +295,10 @@ func (b *Bound) lose(t *Template, pod *DriverPod) {
 }
 
 // Registered reports whether the plugin is still registered with the kubelet.
-func (d Down) Registered() bool { return d.Template != nil && d.Template.pod.Registered }
+func (d Down) Registered() bool { return d.Template != nil && d.Template.driverPods.pod.Registered }
 
-// prefer is negative where the first of two Pods of one driver counts.
-func prefer(a, b *DriverPod) int {
+// comparePreference is negative if the first of two Pods of one driver counts.
+func comparePreference(a, b *DriverPod) int {
 	if a.Ready != b.Ready {
 		if a.Ready {
 			return -1
@@ -296,8 +308,8 @@ func prefer(a, b *DriverPod) int {
 	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Namespace, a.Namespace), cmp.Compare(b.Name, a.Name))
 }
 
-// Claimed are the templates of allocated devices. Drivers without a connection are among
-// them, as far as their names are known.
+// Claimed returns the templates that allocated devices may be from. Those of drivers without a
+// connection are among them, if the driver's name is known.
 func (b *Bound) Claimed() []*Template {
 	all := slices.Clone(b.Templates)
 	for _, down := range b.Down {

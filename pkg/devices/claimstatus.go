@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -18,21 +15,22 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// ClaimStatus is the claimStatus of a ResourcePoolTemplate made ready for use.
+// ClaimStatus is a compiled claimStatus.
 type ClaimStatus struct {
 	// Ready reports whether prepared devices have the condition Ready.
 	Ready bool
-	// UsesDevice and UsesPods tell whether a template reads .Device and .Pods.
+	// UsesDevice and UsesPods report whether a template reads .Device and .Pods.
 	UsesDevice, UsesPods bool
 
 	source *v1alpha1.ClaimStatus
 	data   any
-	// programs are those of the templates, in the order of walk.
-	programs          []*program
-	usesNode, usesPod bool
+	// texts are the templates, in the order of replaceTemplates.
+	texts                   []*gotemplate.Text
+	usesNode, usesDriverPod bool
 }
 
 // Object names an object to templates.
@@ -42,8 +40,7 @@ type Object struct {
 	UID       types.UID `json:"uid"`
 }
 
-// Allocated is a device that has been allocated to a claim, as the templates of
-// claimStatus see it.
+// Allocated is a device that is allocated to a claim, as the templates of claimStatus see it.
 type Allocated struct {
 	Node *lifecycle.Object `json:"-"`
 	// DriverPod is the driver Pod as templates see it, or nil.
@@ -56,7 +53,7 @@ type Allocated struct {
 	Pods   []Object
 }
 
-// Report is what a claim, and the kubelet, learn about a prepared device.
+// Report is what a claim shows, and the kubelet learns, of a prepared device.
 type Report struct {
 	Data         *runtime.RawExtension
 	NetworkData  *resourcev1.NetworkDeviceData
@@ -65,7 +62,7 @@ type Report struct {
 
 // sampleAllocated stands in for an allocated device when templates are checked.
 var sampleAllocated = map[string]any{
-	"Node":   sample,
+	"Node":   SampleNode,
 	"Device": resourcev1.Device{Name: "gpu-0"},
 	"Result": resourcev1.DeviceRequestAllocationResult{Request: "gpu", Driver: "gpu.example.com", Pool: "sample", Device: "gpu-0"},
 	"Config": []any{},
@@ -73,9 +70,8 @@ var sampleAllocated = map[string]any{
 	"Pods":   []Object{{Name: "pod", Namespace: "default", UID: "00000000-0000-0000-0000-000000000000"}},
 }
 
-// newClaimStatus parses the templates of a validated claimStatus, and checks them by
-// samples.
-func newClaimStatus(source *v1alpha1.ClaimStatus, samples map[string]any, path *field.Path) (*ClaimStatus, field.ErrorList) {
+// newClaimStatus compiles a validated claimStatus, and checks its templates by sample data.
+func newClaimStatus(source *v1alpha1.ClaimStatus, sample map[string]any, path *field.Path) (*ClaimStatus, field.ErrorList) {
 	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source}
 	if source.Data != nil {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
@@ -83,88 +79,49 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, samples map[string]any, path *
 		}
 	}
 	var errs field.ErrorList
-	c.walk(path, func(p place) string {
-		errs = append(errs, p.check(samples)...)
-		c.programs = append(c.programs, p.program)
-		c.UsesDevice = c.UsesDevice || reads(p.value, "Device")
-		c.UsesPods = c.UsesPods || reads(p.value, "Pods")
-		c.usesNode = c.usesNode || reads(p.value, "Node")
-		c.usesPod = c.usesPod || reads(p.value, "DriverPod")
-		return p.value
+	c.replaceTemplates(path, func(text *gotemplate.Text) string {
+		errs = append(errs, text.Check(sample)...)
+		c.texts = append(c.texts, text)
+		c.UsesDevice = c.UsesDevice || text.Reads("Device")
+		c.UsesPods = c.UsesPods || text.Reads("Pods")
+		c.usesNode = c.usesNode || text.Reads("Node")
+		c.usesDriverPod = c.usesDriverPod || text.Reads("DriverPod")
+		return text.Source
 	})
 	return c, errs
 }
 
-// everything finds a template that hands on all that it is given, or, within
-// range and with, a part of it.
-var everything = regexp.MustCompile(`(^|[\s({|=])[.$]($|[\s)}|])`)
-
-// reads reports whether a template may read a field of what it is given. When in
-// doubt it says yes: that costs time, and no write.
-func reads(template, name string) bool {
-	return strings.Contains(template, name) || everything.MatchString(template)
-}
-
-// walk goes through all strings that are templates, always in the same order, and
-// returns the results.
-func (c *ClaimStatus) walk(path *field.Path, render func(place) string) (any, *resourcev1.NetworkDeviceData, []string) {
-	each := eachTemplate(render)
-	data := walkValue(c.data, path.Child("data"), each)
-	var network *resourcev1.NetworkDeviceData
+// replaceTemplates returns what claims show, with all templates replaced, in an order that is always
+// the same.
+func (c *ClaimStatus) replaceTemplates(path *field.Path, replace func(*gotemplate.Text) string) (data any, network *resourcev1.NetworkDeviceData, cdiDeviceIDs []string) {
+	each := gotemplate.ReplaceTemplates(replace)
+	data = each.InValue(c.data, path.Child("data"))
 	if given := c.source.NetworkData; given != nil {
 		at := path.Child("networkData")
 		network = &resourcev1.NetworkDeviceData{
 			InterfaceName:   each(at.Child("interfaceName"), given.InterfaceName),
-			IPs:             walkList(given.IPs, at.Child("ips"), each),
+			IPs:             each.InList(given.IPs, at.Child("ips")),
 			HardwareAddress: each(at.Child("hardwareAddress"), given.HardwareAddress),
 		}
 	}
-	return data, network, walkList(c.source.CDIDeviceIDs, path.Child("cdiDeviceIDs"), each)
+	return data, network, each.InList(c.source.CDIDeviceIDs, path.Child("cdiDeviceIDs"))
 }
 
-func walkValue(value any, path *field.Path, each func(path *field.Path, value string) string) any {
-	switch v := value.(type) {
-	case string:
-		return each(path, v)
-	case []any:
-		list := slices.Clone(v)
-		for i := range v {
-			list[i] = walkValue(v[i], path.Index(i), each)
-		}
-		return list
-	case map[string]any:
-		object := maps.Clone(v)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			object[key] = walkValue(v[key], path.Key(key), each)
-		}
-		return object
-	}
-	return value
-}
-
-func walkList(values []string, path *field.Path, each func(path *field.Path, value string) string) []string {
-	list := slices.Clone(values)
-	for i := range list {
-		list[i] = each(path.Index(i), list[i])
-	}
-	return list
-}
-
-// Writes reports whether a claim shows anything of a prepared device.
+// Writes reports whether claims show anything of a prepared device.
 func (c *ClaimStatus) Writes() bool {
 	return c.Ready || c.data != nil || c.source.NetworkData != nil
 }
 
 // Render makes the report on a device.
 func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
-	given, err := c.given(a)
+	given, err := c.dataFor(a)
 	if err != nil {
 		return nil, err
 	}
-	rendered := newTexts(c.programs, given)
+	batch := gotemplate.NewBatch(c.texts, given)
 	path := field.NewPath("spec", "claimStatus")
-	data, network, ids := c.walk(path, rendered.next)
-	errs := rendered.errs
+	data, network, ids := c.replaceTemplates(path, batch.RenderNext)
+	errs := batch.Errs
 	if network != nil {
 		errs = append(errs, validation.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
 	}
@@ -180,26 +137,27 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	return &Report{Data: encoded, NetworkData: network, CDIDeviceIDs: ids}, nil
 }
 
-// given leaves out the Node where no template reads it: it is by far the largest part.
-func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
-	if len(c.programs) == 0 {
+// dataFor is what the templates see. The Node is by far its largest part, and only there if a template
+// reads it.
+func (c *ClaimStatus) dataFor(a *Allocated) (map[string]any, error) {
+	if len(c.texts) == 0 {
 		return nil, nil
 	}
-	decoded, err := asJSON(a)
+	encoded, err := gotemplate.EncodeValue(a)
 	if err != nil {
 		return nil, err
 	}
-	given := decoded.(map[string]any)
+	data := encoded.(map[string]any)
 	if c.usesNode {
-		given["Node"], err = a.Node.Decoded()
+		data["Node"], err = a.Node.Decoded()
 	}
-	if c.usesPod && a.DriverPod != nil {
-		given["DriverPod"] = a.DriverPod
+	if c.usesDriverPod && a.DriverPod != nil {
+		data["DriverPod"] = a.DriverPod
 	}
-	return given, err
+	return data, err
 }
 
-// encodeData makes the JSON of the data. A string is the YAML of an object, or of nothing.
+// encodeData encodes the data as JSON. A string has the YAML of an object, or of nothing.
 func encodeData(data any, path *field.Path) (*runtime.RawExtension, error) {
 	if data == nil {
 		return nil, nil

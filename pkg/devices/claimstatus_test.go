@@ -196,10 +196,10 @@ func TestReads(t *testing.T) {
 // all the rest.
 func TestNodeIsLeftOut(t *testing.T) {
 	t.Parallel()
-	given, err := claimStatusOf(t, `{data: {a: '{{ .Claim.name }}'}}`).given(someAllocated())
+	given, err := claimStatusOf(t, `{data: {a: '{{ .Claim.name }}'}}`).dataFor(someAllocated())
 	require.NoError(t, err)
 	require.NotContains(t, given, "Node")
-	given, err = claimStatusOf(t, `{data: {a: '{{ .Claim.name }}', b: '{{ toJson . }}'}}`).given(someAllocated())
+	given, err = claimStatusOf(t, `{data: {a: '{{ .Claim.name }}', b: '{{ toJson . }}'}}`).dataFor(someAllocated())
 	require.NoError(t, err)
 	require.Contains(t, given, "Node")
 

@@ -23,7 +23,7 @@ func bindWith(t *testing.T, template *Template, count string) (*Template, error)
 	pod := plugin("p", "d")
 	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GPUS", Value: count})
 	driver := NewDriverPod(pod, "")
-	return template.bind(driver, driver.decoded)
+	return bindTo(template, driver, driver.dataForTemplates)
 }
 
 // TestCountFrom: each Pod gets the devices that it asks for, whatever others have.
@@ -42,19 +42,19 @@ func TestCountFrom(t *testing.T) {
 		bound, err := bindWith(t, template, test.count)
 		require.NoError(t, err)
 		var names []string
-		for _, device := range bound.devices {
+		for _, device := range bound.content.devices {
 			names = append(names, device.Name)
 		}
 		require.Equal(t, test.devices, names)
-		require.Len(t, bound.counterSets, test.sets)
+		require.Len(t, bound.content.counterSets, test.sets)
 		require.Equal(t, template.Origin, bound.Origin)
 	}
-	require.Len(t, template.counts.made, 2, "each size is made once")
+	require.Len(t, template.driverPods.counts.compiled, 2, "each size is compiled once")
 	for range 2 * maxSizes {
-		_, err := template.counts.make(template, []int32{int32(len(template.counts.made)) + 10, 0, 1000})
+		_, err := template.driverPods.counts.compileSize(template, []int32{int32(len(template.driverPods.counts.compiled)) + 10, 0, 1000})
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, len(template.counts.made), maxSizes)
+	require.LessOrEqual(t, len(template.driverPods.counts.compiled), maxSizes)
 }
 
 func TestCountFromFails(t *testing.T) {

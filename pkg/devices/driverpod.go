@@ -14,18 +14,18 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
-// DriverPod is what is kept of a Pod in which the plugin of a driver runs. The Pods of a
-// DaemonSet differ in a few words only, so that what templates see is kept once.
+// DriverPod is what the cache keeps of a Pod in which the plugin of a driver runs. What templates
+// see is kept once for all equal Pods: those of a DaemonSet differ in a few words only.
 type DriverPod struct {
 	cached.Meta
 	Node    string
 	Created time.Time
-	// Connected reports whether the kubelet has a connection to the plugin, which it has
-	// while the container runs. Ready reports whether the Pod has been Ready meanwhile: one
-	// that no longer is has published its pool.
+	// Connected reports whether the kubelet has a connection to the plugin: it has one while the
+	// container runs. Ready reports whether the Pod has been Ready since then: one that no longer
+	// is has published its pool.
 	Connected, Ready bool
-	// Registered reports whether the plugin is registered with the kubelet. One that has
-	// crashed still is, since it has left its socket; one that was told to end is not.
+	// Registered reports whether the plugin is registered with the kubelet. One that has crashed
+	// is, since it has left its socket; one that was told to end is not.
 	Registered bool
 	// Lost is when the kubelet lost the connection. It is zero while there is one, before
 	// the first one, and where the time is not known.
@@ -73,7 +73,7 @@ func NewDriverPod(pod *corev1.Pod, container string) *DriverPod {
 			}
 		}
 	}
-	made.observe(pod, container)
+	made.observeStatus(pod, container)
 	encoded, err := json.Marshal(shown)
 	if err != nil {
 		panic(fmt.Sprintf("encode what was decoded: %v", err))
@@ -82,7 +82,8 @@ func NewDriverPod(pod *corev1.Pod, container string) *DriverPod {
 	return made
 }
 
-// containerOf finds a container, the first one where it has no name, or nil.
+// containerOf finds a container by its name, or the first one for no name. It returns nil if there
+// is none.
 func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	all := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
 	i := slices.IndexFunc(all, func(c corev1.Container) bool { return name == "" || c.Name == name })
@@ -92,7 +93,7 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return &all[i]
 }
 
-// tagOf is the tag of an image, as the container runtime takes it.
+// tagOf returns the tag of an image as the container runtime reads it.
 func tagOf(image string) string {
 	image, _, digest := strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -102,15 +103,22 @@ func tagOf(image string) string {
 	return tag
 }
 
-// observe works out what the kubelet knows of the plugin in a container, by the status of
-// the Pod.
-func (p *DriverPod) observe(pod *corev1.Pod, container string) {
+// observeStatus works out what the kubelet knows of the plugin in a container, by the status of the
+// Pod.
+func (p *DriverPod) observeStatus(pod *corev1.Pod, container string) {
 	state := stateOf(pod, container)
-	runs, deleted := pod.Status.Phase == corev1.PodRunning, deletedAt(pod)
+	runs := pod.Status.Phase == corev1.PodRunning
+	var deleted time.Time // when the kubelet told the process to end: the Pod's own timestamp is when its grace period is over
+	if pod.DeletionTimestamp != nil {
+		deleted = pod.DeletionTimestamp.UTC()
+		if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+			deleted = deleted.Add(-time.Duration(*seconds) * time.Second)
+		}
+	}
 	p.Connected = runs && state.running && deleted.IsZero() && p.Missing == ""
 	p.Registered = runs && state.started && deleted.IsZero()
-	notReady := readyIs(pod, corev1.ConditionFalse)
-	p.Ready = p.Connected && (readyIs(pod, corev1.ConditionTrue) != nil || notReady != nil && state.runsBefore(notReady.LastTransitionTime.Time))
+	notReady := readyCondition(pod, corev1.ConditionFalse)
+	p.Ready = p.Connected && (readyCondition(pod, corev1.ConditionTrue) != nil || notReady != nil && !state.since.IsZero() && state.since.Before(notReady.LastTransitionTime.Time))
 	if p.Connected || !state.started {
 		return
 	}
@@ -123,7 +131,7 @@ func (p *DriverPod) observe(pod *corev1.Pod, container string) {
 	}
 }
 
-func readyIs(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.PodCondition {
+func readyCondition(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == status })
 	if i < 0 {
 		return nil
@@ -140,11 +148,8 @@ type containerState struct {
 	since, ended time.Time
 }
 
-// runsBefore reports whether the container runs since before a time.
-func (s containerState) runsBefore(t time.Time) bool { return !s.since.IsZero() && s.since.Before(t) }
-
-// stateOf reads the state of a container. One of which the status says nothing runs as
-// long as the Pod does.
+// stateOf reads the state of a container. One that the status does not have runs as long as the Pod
+// does.
 func stateOf(pod *corev1.Pod, container string) containerState {
 	all := slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container })
@@ -162,28 +167,15 @@ func stateOf(pod *corev1.Pod, container string) containerState {
 	return containerState{}
 }
 
-// deletedAt is when someone deleted a Pod, or zero. The kubelet tells the process to end at
-// that time. The Pod's own timestamp is when its grace period is over.
-func deletedAt(pod *corev1.Pod) time.Time {
-	if pod.DeletionTimestamp == nil {
-		return time.Time{}
-	}
-	var grace time.Duration
-	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	return pod.DeletionTimestamp.UTC().Add(-grace)
-}
-
-// Same reports whether two versions of a Pod are the same but for their resource versions.
+// Same reports whether two versions of a Pod differ in nothing but their resource versions.
 func (p *DriverPod) Same(other *DriverPod) bool {
 	a, b := *p, *other
 	a.ResourceVersion, b.ResourceVersion = "", ""
 	return a == b
 }
 
-// decoded is the Pod as Go templates see it.
-func (p *DriverPod) decoded() (any, error) {
+// dataForTemplates is the Pod as Go templates see it.
+func (p *DriverPod) dataForTemplates() (any, error) {
 	shown := map[string]any{}
 	if err := json.Unmarshal([]byte(p.shown.Value()), &shown); err != nil {
 		return nil, fmt.Errorf("decode pod %s/%s: %w", p.Namespace, p.Name, err)

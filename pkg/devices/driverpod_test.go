@@ -172,7 +172,7 @@ func TestBind(t *testing.T) {
 			bound := Bind([]*Template{compile(t, "chart", chartSpec)}, newNode("n", nil), podsOf(test.pods...))
 			var up []string
 			for _, template := range bound.Templates {
-				up = append(up, template.Driver+" "+template.pod.Name)
+				up = append(up, template.Driver+" "+template.driverPods.pod.Name)
 			}
 			require.ElementsMatch(t, test.up, up)
 			require.Len(t, bound.Down, len(test.down))

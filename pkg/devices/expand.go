@@ -10,24 +10,31 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 )
 
-// expansion expands a template to every device and every counter set by name.
+// expansion fills the content of a template with all devices and counter sets, by name.
 type expansion struct {
-	*Template
+	template *Template
+	*poolContent
 	// deviceNames and setNames are the names in use.
-	deviceNames, setNames taken
+	deviceNames, setNames nameRegistry
 	// members maps the names of groups to those of their devices, for slices.
 	members map[string][]string
 	errs    field.ErrorList
 }
 
-// expand fills in the template's groups and their order, and what they consume.
-func (t *Template) expand(path *field.Path) field.ErrorList {
-	t.byName = map[string]*device{}
-	e := &expansion{Template: t, deviceNames: taken{}, setNames: taken{}, members: map[string][]string{}}
+// expandDevices fills in the template's devices, their order, and what they consume.
+func expandDevices(t *Template, path *field.Path) field.ErrorList {
+	t.content.byName = map[string]*device{}
+	e := &expansion{template: t, poolContent: &t.content, deviceNames: nameRegistry{}, setNames: nameRegistry{}, members: map[string][]string{}}
 	for i := range t.SharedCounters {
-		e.addCounterSets(&t.SharedCounters[i], path.Child("sharedCounters").Index(i))
+		set, at := &t.SharedCounters[i], path.Child("sharedCounters").Index(i).Child("name")
+		names, errs := expandNames(set.Name, set.Count, at)
+		e.addErrors(append(errs, e.setNames.addNames(names, at)...)...)
+		for _, name := range names {
+			e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
+		}
 	}
 	for i := range t.Devices {
 		e.addDevices(&t.Devices[i], path.Child("devices").Index(i))
@@ -36,24 +43,15 @@ func (t *Template) expand(path *field.Path) field.ErrorList {
 		return e.errs
 	}
 	e.checkCounters(path.Child("devices"))
-	e.divide(path.Child("slices"))
+	e.assignSlices(path.Child("slices"))
 	return e.errs
 }
 
-// refuse adds errors.
-func (e *expansion) refuse(errs ...*field.Error) {
+func (e *expansion) addErrors(errs ...*field.Error) {
 	e.errs = append(e.errs, errs...)
 }
 
-func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field.Path) {
-	names, errs := expandNames(set.Name, set.Count, path.Child("name"))
-	e.refuse(append(errs, e.setNames.add(names, path.Child("name"))...)...)
-	for _, name := range names {
-		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
-	}
-}
-
-// addDevices adds a group of devices and those of their partitions.
+// addDevices adds a group of devices and the groups of their partitions.
 func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	names, errs := expandNames(d.Name, d.Count, path.Child("name"))
 	whole := newGroup(d, path)
@@ -66,14 +64,14 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	for i := range d.Partitions {
 		at := path.Child("partitions").Index(i)
 		partitions := newPartitions(d, whole, &d.Partitions[i], at, path)
-		errs = append(errs, e.deviceNames.add(partitions.names(), at.Child("name"))...)
+		errs = append(errs, e.deviceNames.addNames(partitions.deviceNames(), at.Child("name"))...)
 		groups = append(groups, partitions)
 	}
-	e.refuse(append(errs, e.deviceNames.add(names, path.Child("name"))...)...)
-	e.arrange(d.Name, groups)
+	e.addErrors(append(errs, e.deviceNames.addNames(names, path.Child("name"))...)...)
+	e.addGroups(d.Name, groups)
 }
 
-// addIndexed sets what is rendered for each device but is the same on all nodes.
+// addIndexed sets what is rendered for each device and is the same on all Nodes.
 func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
 	nodeNames, errs := renderIndexed(d.NodeName, len(g.devices), path.Child("nodeName"))
 	for i, name := range nodeNames {
@@ -98,8 +96,8 @@ func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) field.E
 	return errs
 }
 
-// addOwnCounters gives each device a counter set of which it takes all: its counters, and
-// one for each slot.
+// addOwnCounters gives each device a counter set that it consumes as a whole: its counters, and one
+// for each slot.
 func (e *expansion) addOwnCounters(d *v1alpha1.DeviceTemplate, whole *group, path *field.Path) {
 	var slots int32
 	if d.Slots != nil {
@@ -116,11 +114,11 @@ func (e *expansion) addOwnCounters(d *v1alpha1.DeviceTemplate, whole *group, pat
 		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: counters})
 		device.ConsumesCounters = append(device.ConsumesCounters, resourcev1.DeviceCounterConsumption{CounterSet: name, Counters: counters})
 	}
-	e.refuse(e.setNames.add(names, path.Child("counters"))...)
+	e.addErrors(e.setNames.addNames(names, path.Child("counters"))...)
 }
 
-// arrange puts groups in order: each device is followed by its partitions.
-func (e *expansion) arrange(stem string, groups []*group) {
+// addGroups adds groups in the order of the pool: each device is followed by its partitions.
+func (e *expansion) addGroups(stem string, groups []*group) {
 	e.groups = append(e.groups, groups...)
 	for i, device := range groups[0].devices {
 		e.devices = append(e.devices, device)
@@ -136,31 +134,31 @@ func (e *expansion) arrange(stem string, groups []*group) {
 	}
 }
 
-// checkCounters refuses devices that consume what does not exist: the scheduler
-// would treat the whole pool as invalid.
+// checkCounters refuses devices that consume counters which do not exist. The scheduler would take
+// the whole pool as invalid.
 func (e *expansion) checkCounters(path *field.Path) {
 	sets := map[string]map[string]resourcev1.Counter{}
 	for _, set := range e.counterSets {
 		sets[set.Name] = set.Counters
 	}
 	group := 0
-	for i, d := range e.Devices {
+	for i, d := range e.template.Devices {
 		devices := e.groups[group].devices
 		group += 1 + len(d.Partitions)
 		for j := range d.ConsumesCounters {
-			e.refuse(checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
+			e.addErrors(checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
 		}
 	}
 }
 
-// checkConsumption checks one entry of consumesCounters of all devices of a group.
+// checkConsumption checks an entry of consumesCounters of all devices of a group.
 func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*device, entry int, path *field.Path) field.ErrorList {
 	for _, device := range devices {
 		consumption := device.ConsumesCounters[entry]
 		counters, ok := sets[consumption.CounterSet]
 		if !ok {
 			return field.ErrorList{field.Invalid(path.Child("counterSet"), consumption.CounterSet,
-				"there is no such counter set in the template; it has "+listed(slices.Sorted(maps.Keys(sets))))}
+				"there is no such counter set in the template; it has "+gotemplate.ListSome(slices.Sorted(maps.Keys(sets))))}
 		}
 		for other := range device.ConsumesCounters {
 			if other != entry && device.ConsumesCounters[other].CounterSet == consumption.CounterSet {
@@ -170,64 +168,63 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*
 		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
 			if _, ok := counters[name]; !ok {
 				return field.ErrorList{field.Invalid(path.Child("counters").Key(name), name,
-					fmt.Sprintf("there is no such counter in the counter set %s; it has %s", consumption.CounterSet, listed(slices.Sorted(maps.Keys(counters)))))}
+					fmt.Sprintf("there is no such counter in the counter set %s; it has %s", consumption.CounterSet, gotemplate.ListSome(slices.Sorted(maps.Keys(counters)))))}
 			}
 		}
 	}
 	return nil
 }
 
-// divide resolves which device is in which slice, where the template says so.
-// Each device must be in exactly one.
-func (e *expansion) divide(path *field.Path) {
-	if len(e.Slices) == 0 {
+// assignSlices resolves which device is in which slice, for a template that has slices. Each device
+// must be in exactly one.
+func (e *expansion) assignSlices(path *field.Path) {
+	if len(e.template.Slices) == 0 {
 		return
 	}
-	placed := taken{}
+	assigned := nameRegistry{}
 	named := 0
-	for i, slice := range e.Slices {
+	for i, slice := range e.template.Slices {
 		if named > 2*len(e.devices) {
-			break // most are named twice, which has been told
+			break // most are named twice, which is reported already
 		}
 		var members []string
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
-			names := e.named(name)
-			if len(names) == 0 {
-				e.refuse(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
+			names, isGroup := e.members[name]
+			if !isGroup && e.hasDevice(name) {
+				names = []string{name}
 			}
-			e.refuse(placed.add(names, at.Index(j))...)
+			if len(names) == 0 {
+				e.addErrors(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
+			}
+			e.addErrors(assigned.addNames(names, at.Index(j))...)
 			members = append(members, names...)
 		}
 		named += len(members)
-		e.refuse(e.fits(members, at)...)
+		e.addErrors(e.checkSliceSize(members, at)...)
 		e.split = append(e.split, members)
 	}
-	if len(e.errs) > 0 {
-		return
+	if len(e.errs) == 0 {
+		e.checkAllAssigned(assigned, path)
 	}
+}
+
+// checkAllAssigned refuses devices that are in no slice.
+func (e *expansion) checkAllAssigned(assigned nameRegistry, path *field.Path) {
 	var missing []string
 	for _, device := range e.devices {
-		if placed[device.Name] == nil {
+		if assigned[device.Name] == nil {
 			missing = append(missing, device.Name)
 		}
 	}
 	if len(missing) > 0 {
-		e.refuse(field.Required(path, "every device must be in a slice, and "+listed(missing)+" is in none; add it, or leave slices out"))
+		e.addErrors(field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
 	}
 }
 
-// named are the devices that a name in slices stands for.
-func (e *expansion) named(name string) []string {
-	if names, isGroup := e.members[name]; isGroup || !e.has(name) {
-		return names
-	}
-	return []string{name}
-}
-
-// fits refuses a slice of more devices than the API server accepts. Rendering may
-// find further problems.
-func (e *expansion) fits(members []string, path *field.Path) field.ErrorList {
+// checkSliceSize refuses a slice of more devices than the API server accepts. Rendering may find
+// further problems.
+func (e *expansion) checkSliceSize(members []string, path *field.Path) field.ErrorList {
 	var list []resourcev1.Device
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
 		list = append(list, e.byName[name].Device)

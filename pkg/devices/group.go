@@ -12,36 +12,35 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 )
 
-// group is a group of like devices, or of like partitions of all devices of a
-// group: what is the same on every node, and the places that are rendered for
-// each device.
+// group is a group of equal devices, or of equal partitions of all devices of a group: what is the
+// same on every Node, and the values that are rendered for each device.
 type group struct {
-	// like is what is given for all devices.
-	like    resourcev1.Device
+	// common is what all devices have.
+	common  resourcev1.Device
 	devices []*device
-	places  []place
-	// partitions is how many partitions each device of the group has, or 0 where
-	// the group is of whole devices.
+	values  []deviceValue
+	// partitions is how many of the group's partitions a whole device has, or 0 in a group of whole
+	// devices.
 	partitions int
 	// placements are the first slots of the partitions.
 	placements []int32
 }
 
-// device is a device as it is before it is rendered. Parts of it are shared with
-// others, so they are not written to.
+// device is a device before it is rendered. It shares its parts with other devices, so do not write
+// to them.
 type device struct {
 	resourcev1.Device
 	group *group
-	// index is that in the group.
+	// index is its index in the group.
 	index int
 }
 
-// newGroup makes a group without devices of what is given for all, which has been
-// validated.
+// newGroup makes a group without devices of a validated template.
 func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
-	g := &group{like: resourcev1.Device{
+	g := &group{common: resourcev1.Device{
 		Taints:                   d.Taints,
 		AllowMultipleAllocations: d.AllowMultipleAllocations,
 		BindsToNode:              d.BindsToNode,
@@ -60,7 +59,10 @@ func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.A
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		g.addValue(attributes[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveAttribute(attributes[name], text)
-			put(&device.Attributes, name, resolved)
+			if device.Attributes == nil {
+				device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+			}
+			device.Attributes[name] = resolved
 			return err
 		})
 	}
@@ -70,70 +72,72 @@ func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capac
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {
 		g.addValue(capacity[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveCapacity(capacity[name], text)
-			device.Capacity = maps.Clone(device.Capacity) // few are rendered, so the others are shared
-			put(&device.Capacity, name, resolved)
+			device.Capacity = maps.Clone(device.Capacity) // the devices share it, and few have rendered capacity
+			if device.Capacity == nil {
+				device.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}
+			}
+			device.Capacity[name] = resolved
 			return err
 		})
 	}
 }
 
-// addValue sets a literal at once, and a template later.
+// addValue sets literal text at once. A template is rendered later.
 func (g *group) addValue(text string, path *field.Path, set func(device *resourcev1.Device, text string) error) {
 	if v1alpha1.IsTemplate(text) {
-		g.places = append(g.places, place{path: path, value: text, set: set})
+		g.values = append(g.values, deviceValue{Text: gotemplate.Text{Path: path, Source: text}, set: set})
 		return
 	}
-	_ = set(&g.like, text) // validation has told
+	_ = set(&g.common, text) // validation has already reported the error
 }
 
 func (g *group) addDevice(name string) *device {
-	made := &device{Device: g.like, group: g, index: len(g.devices)}
+	made := &device{Device: g.common, group: g, index: len(g.devices)}
 	made.Name = name
 	g.devices = append(g.devices, made)
 	return made
 }
 
-// settle checks the places of a group by samples. It leaves those that are to be rendered
-// for each node, since they read it or its driver Pod; values of others are put into the
-// devices.
-func (g *group) settle(samples map[string]any) (errs field.ErrorList) {
-	places := g.places
-	g.places = nil
-	seen := g.given(0)
-	maps.Copy(seen, samples)
-	for _, p := range places {
-		problems := p.check(seen)
+// checkValues checks the values of the group by sample data. Those that read the Node or its driver
+// Pod remain, to be rendered for each Node. It sets all others in the devices.
+func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
+	values := g.values
+	g.values = nil
+	data := g.dataOf(0)
+	maps.Copy(data, sample)
+	for _, v := range values {
+		problems := v.Check(data)
 		switch {
 		case len(problems) > 0:
-		case p.program != nil && (reads(p.value, "Node") || reads(p.value, "DriverPod")):
-			problems = p.checkAround()
-			g.places = append(g.places, p)
+		case !v.IsLiteral() && (v.Reads("Node") || v.Reads("DriverPod")):
+			problems = v.checkLiteralParts()
+			g.values = append(g.values, v)
 		default:
-			problems = g.fix(&p)
+			problems = g.setValue(&v)
 		}
 		errs = append(errs, problems...)
 	}
 	return errs
 }
 
-// fix puts what a place yields into the devices. It refuses a value that is wrong.
-func (g *group) fix(p *place) field.ErrorList {
-	texts, errs := p.renderEach(len(g.devices), g.given)
+// setValue renders a value for each device, and sets it.
+func (g *group) setValue(v *deviceValue) field.ErrorList {
+	texts, errs := renderForEach(&v.Text, len(g.devices), g.dataOf)
 	for i, text := range texts {
 		device := g.devices[i]
 		device.Attributes = maps.Clone(device.Attributes)
-		err := p.set(&device.Device, text)
-		if strings.Contains(text, noValue) {
+		err := v.set(&device.Device, text)
+		if strings.Contains(text, gotemplate.NoValue) {
 			err = errors.New("reads what is not there; give a fallback with or")
 		}
 		if err != nil {
-			return p.refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
+			return v.Refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
 		}
 	}
 	return errs
 }
 
-func (g *group) names() []string {
+func (g *group) deviceNames() []string {
 	names := make([]string, len(g.devices))
 	for i, device := range g.devices {
 		names[i] = device.Name
@@ -141,55 +145,15 @@ func (g *group) names() []string {
 	return names
 }
 
-// given is what the places of a device see besides the Node.
-func (g *group) given(device int) map[string]any {
+// dataOf is what the values of a device see besides the Node and the driver Pod.
+func (g *group) dataOf(device int) map[string]any {
 	if g.partitions == 0 {
 		return map[string]any{"Index": device}
 	}
 	partition := device % g.partitions
-	given := map[string]any{"Index": device / g.partitions, "Partition": partition}
+	data := map[string]any{"Index": device / g.partitions, "Partition": partition}
 	if len(g.placements) > 0 {
-		given["Placement"] = int(g.placements[partition])
+		data["Placement"] = int(g.placements[partition])
 	}
-	return given
-}
-
-// render makes a device for a node. Maps are shared with the group, and so between
-// nodes, as long as nothing in them is rendered.
-func (d *device) render(r *rendering) (resourcev1.Device, error) {
-	made := d.Device
-	if len(d.group.places) == 0 {
-		return made, nil
-	}
-	made.Attributes = copyWithRoom(made.Attributes, len(d.group.places))
-	given := d.group.given(d.index)
-	for i := range d.group.places {
-		p := &d.group.places[i]
-		text, err := p.text(r, given)
-		if err == nil {
-			err = p.fill(&made, text)
-		}
-		if err != nil {
-			return made, fmt.Errorf("device %s: %w", made.Name, err)
-		}
-	}
-	return made, nil
-}
-
-func put[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.QualifiedName, value V) {
-	if *values == nil {
-		*values = map[resourcev1.QualifiedName]V{}
-	}
-	(*values)[name] = value
-}
-
-// copyWithRoom copies a map and leaves room for the values to be rendered, so
-// that it does not grow for each device of a fleet.
-func copyWithRoom[V any](values map[resourcev1.QualifiedName]V, room int) map[resourcev1.QualifiedName]V {
-	if values == nil {
-		return nil
-	}
-	copied := make(map[resourcev1.QualifiedName]V, len(values)+room)
-	maps.Copy(copied, values)
-	return copied
+	return data
 }

@@ -9,21 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Layout is how the API server wants counter sets.
+// Layout is how the API server accepts counter sets.
 type Layout int
 
 const (
-	// CountersApart has slices of counter sets, and others of devices: Kubernetes
-	// from 1.35 on.
+	// CountersApart has slices of counter sets, and others of devices: Kubernetes 1.35 or later.
 	CountersApart Layout = iota
-	// CountersWithDevices has each counter set in the slice of the devices that
-	// consume from it: Kubernetes 1.34.
+	// CountersWithDevices has each counter set in the slice of the devices that consume from it:
+	// Kubernetes 1.34.
 	CountersWithDevices
 )
 
 const (
-	// maxCounters and maxConsumed are what Kubernetes 1.34 takes in a slice:
-	// counters in its counter sets, and in consumesCounters of its devices.
+	// maxCounters and maxConsumed limit a slice in Kubernetes 1.34: the counters in its counter
+	// sets, and in consumesCounters of its devices.
 	maxCounters = 32
 	maxConsumed = 1024
 )
@@ -34,18 +33,17 @@ type Slice struct {
 	Devices     []resourcev1.Device
 }
 
-// Slices splits a pool as it is to be published: as its templates say, or into
-// the fewest slices within the API server's limits, which are 128 devices, or 64
-// where one has taints, counters or lists. Slices of counter sets come first. A pool
-// without devices is one slice, as a driver publishes it that finds none.
+// Slices splits a pool into slices: as its templates say, or into as few as the API server's limits
+// allow, which are 128 devices, or 64 if one has taints, counters or lists. Slices of counter sets
+// come first. A pool without devices is one empty slice, which a driver publishes that finds none.
 func (p *Pool) Slices(layout Layout) ([]Slice, error) {
-	parts, explicit := p.parts()
+	parts, explicit := p.splitDevices()
 	counterSets := p.CounterSets()
 	if len(counterSets)+len(p.Devices) == 0 {
 		return []Slice{{}}, nil
 	}
 	if len(counterSets) > 0 && layout == CountersWithDevices {
-		return p.withDevices(parts, explicit)
+		return p.packWithCounterSets(parts, explicit)
 	}
 	var made []Slice
 	for chunk := range slices.Chunk(counterSets, resourcev1.ResourceSliceMaxCounterSets) {
@@ -63,12 +61,12 @@ func (p *Pool) Slices(layout Layout) ([]Slice, error) {
 	return made, nil
 }
 
-// parts are the devices of each slice as the templates say, so many, and then those of
-// which they say nothing.
-func (p *Pool) parts() (parts [][]resourcev1.Device, explicit int) {
+// splitDevices returns the devices of each slice that the templates ask for, which are the first
+// explicit parts, and then those in no such slice.
+func (p *Pool) splitDevices() (parts [][]resourcev1.Device, explicit int) {
 	slice := map[string]int{}
 	for _, t := range p.Templates {
-		for _, names := range t.split {
+		for _, names := range t.content.split {
 			for _, name := range names {
 				slice[name] = explicit
 			}
@@ -118,12 +116,12 @@ func IsList(a resourcev1.DeviceAttribute) bool {
 	return len(a.StringValues)+len(a.IntValues)+len(a.BoolValues)+len(a.VersionValues) > 0
 }
 
-// withDevices packs devices that consume from the same counter sets, with these,
-// into slices.
-func (p *Pool) withDevices(parts [][]resourcev1.Device, explicit int) ([]Slice, error) {
+// packWithCounterSets packs devices into slices together with the counter sets that they consume
+// from.
+func (p *Pool) packWithCounterSets(parts [][]resourcev1.Device, explicit int) ([]Slice, error) {
 	var made []Slice
 	for i, part := range parts {
-		packed, err := p.pack(p.units(part), i < explicit)
+		packed, err := p.packUnits(p.groupByCounterSets(part), i < explicit)
 		if err != nil {
 			return nil, err
 		}
@@ -142,17 +140,16 @@ func (p *Pool) withDevices(parts [][]resourcev1.Device, explicit int) ([]Slice, 
 	return made, nil
 }
 
-// pack puts units into as few slices as hold them, or into one where that is
-// explicitly asked for.
-func (p *Pool) pack(units []Slice, explicit bool) ([]Slice, error) {
+// packUnits puts units into as few slices as hold them, or into one if a template asks for that.
+func (p *Pool) packUnits(units []Slice, explicit bool) ([]Slice, error) {
 	var packed []Slice
 	for _, unit := range units {
-		if err := p.check(unit); err != nil {
+		if err := p.checkLimits(unit); err != nil {
 			return nil, err
 		}
 		if last := len(packed) - 1; last >= 0 {
 			joined := Slice{slices.Concat(packed[last].CounterSets, unit.CounterSets), slices.Concat(packed[last].Devices, unit.Devices)}
-			if explicit || p.check(joined) == nil {
+			if explicit || p.checkLimits(joined) == nil {
 				packed[last] = joined
 				continue
 			}
@@ -160,14 +157,14 @@ func (p *Pool) pack(units []Slice, explicit bool) ([]Slice, error) {
 		packed = append(packed, unit)
 	}
 	if explicit {
-		return packed, p.check(packed[0])
+		return packed, p.checkLimits(packed[0])
 	}
 	return packed, nil
 }
 
-// units groups devices that must be in one slice because they consume from the
-// same counter sets. Units are in the order of their first devices.
-func (p *Pool) units(devices []resourcev1.Device) []Slice {
+// groupByCounterSets makes a unit of the devices that must be in one slice, since they consume from
+// the same counter sets. Units are in the order of their first devices.
+func (p *Pool) groupByCounterSets(devices []resourcev1.Device) []Slice {
 	unplaced := map[string]resourcev1.CounterSet{}
 	for _, set := range p.CounterSets() {
 		unplaced[set.Name] = set
@@ -198,7 +195,7 @@ func (p *Pool) units(devices []resourcev1.Device) []Slice {
 	return made
 }
 
-// joinSets maps counter sets to the one that stands for all that devices consume from
+// joinSets maps each counter set to the one that stands for all those from which devices consume
 // together.
 func joinSets(devices []resourcev1.Device) map[string]string {
 	joined := map[string]string{}
@@ -218,8 +215,8 @@ func joinSets(devices []resourcev1.Device) map[string]string {
 	return joined
 }
 
-// check refuses a slice that Kubernetes 1.34 does not take.
-func (p *Pool) check(s Slice) error {
+// checkLimits refuses a slice that Kubernetes 1.34 does not accept.
+func (p *Pool) checkLimits(s Slice) error {
 	counters, consumed := 0, 0
 	for _, set := range s.CounterSets {
 		counters += len(set.Counters)

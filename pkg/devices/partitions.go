@@ -10,9 +10,10 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 )
 
-// countersOf are counters by name, and those of slots that lie side by side.
+// countersOf returns counters by name, and one for each slot from first on.
 func countersOf(quantities map[string]resource.Quantity, slots *v1alpha1.Slots, first, size int32) map[string]resourcev1.Counter {
 	counters := map[string]resourcev1.Counter{}
 	for name, quantity := range quantities {
@@ -24,19 +25,19 @@ func countersOf(quantities map[string]resource.Quantity, slots *v1alpha1.Slots, 
 	return counters
 }
 
-// newPartitions makes the group of one kind of partition of all devices.
+// newPartitions makes the group of one kind of partition of all whole devices.
 func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) *group {
 	inherited := *d
 	inherited.Attributes = maps.Clone(d.Attributes)
 	maps.DeleteFunc(inherited.Attributes, func(name resourcev1.QualifiedName, _ v1alpha1.Attribute) bool {
 		_, replaced := p.Attributes[name]
-		return replaced || name == v1alpha1.AttributeUUID // which is of the device alone
+		return replaced || name == v1alpha1.AttributeUUID // which identifies the whole device
 	})
 	inherited.Capacity = nil
 	g := newGroup(&inherited, devicePath)
 	uuid, has := d.Attributes[v1alpha1.AttributeUUID]
 	if has && uuid.Type == v1alpha1.AttributeString {
-		g.places = append(g.places, derivedUUIDs(p.Attributes, uuid, devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))))
+		g.values = append(g.values, deriveUUIDs(p.Attributes, uuid, devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))))
 	}
 	g.addAttributes(p.Attributes, path.Child("attributes"))
 	g.addCapacity(p.Capacity, path.Child("capacity"))
@@ -57,24 +58,27 @@ func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.Partiti
 	return g
 }
 
-// derivedUUIDs derives the UUIDs of a partition from the device's, unless the
-// partition gives its own.
-func derivedUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1alpha1.Attribute, path *field.Path) place {
+// deriveUUIDs derives the UUID of a partition from that of the whole device, unless the partition
+// has its own.
+func deriveUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1alpha1.Attribute, path *field.Path) deviceValue {
 	_, hasParent := own[v1alpha1.AttributeParentUUID]
 	_, hasOwn := own[v1alpha1.AttributeUUID]
-	return place{path: path, value: uuid.Value, set: func(device *resourcev1.Device, text string) error {
+	return deviceValue{Text: gotemplate.Text{Path: path, Source: uuid.Value}, set: func(device *resourcev1.Device, text string) error {
 		parent, err := validation.ResolveAttribute(uuid, text)
 		if err != nil {
 			return err
 		}
+		if device.Attributes == nil {
+			device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+		}
 		if !hasParent {
-			put(&device.Attributes, v1alpha1.AttributeParentUUID, parent)
+			device.Attributes[v1alpha1.AttributeParentUUID] = parent
 		}
 		if hasOwn {
 			return nil
 		}
-		derived, err := UUID(text, device.Name)
-		put(&device.Attributes, v1alpha1.AttributeUUID, resourcev1.DeviceAttribute{StringValue: &derived})
+		derived, err := gotemplate.UUID(text, device.Name)
+		device.Attributes[v1alpha1.AttributeUUID] = resourcev1.DeviceAttribute{StringValue: &derived}
 		return err
 	}}
 }

@@ -17,8 +17,8 @@ type Presence interface {
 	Handle(node func(name string), all func())
 }
 
-// UnknownPresence is the Presence where nobody watches driver Pods: none are known, so what
-// they have published stays.
+// UnknownPresence is the Presence of a program that does not watch driver Pods. None are known, so
+// what they have published stays.
 type UnknownPresence struct{}
 
 // On implements Presence.

@@ -4,30 +4,31 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Limits of what templates make in all, since each of its parts has one of its own only. A
-// node has some dozen devices, with partitions some hundred; pools that nodes share have
-// thousands.
+// Limits of what templates make in all: the API limits only each of their parts. A node has some
+// dozen devices, with partitions some hundred; pools that nodes share have thousands.
 const (
 	// maxTemplateDevices is how many devices a template makes, those of partitions too, and how
 	// many counter sets.
 	maxTemplateDevices = 10_000
-	// maxTotal is how many devices all templates make together, and how many counter sets. It
-	// is what a single node has at most.
+	// maxTotal is how many devices all templates make together, and how many counter sets: at
+	// most so many are on a single node.
 	maxTotal = 100_000
 )
 
-// Total is what templates make together.
+// Total counts what templates make together.
 type Total struct{ devices, counterSets int }
 
 // Add adds what a template makes.
-func (t *Total) Add(made *Template) {
-	t.devices += len(made.devices)
-	t.counterSets += len(made.counterSets)
+func (t *Total) Add(template *Template) {
+	t.devices += len(template.content.devices)
+	t.counterSets += len(template.content.counterSets)
 }
 
-// Excess is why templates that make so much are refused, or empty.
+// Excess says why templates that make so much are refused. It is empty if they are not.
 func (t *Total) Excess() string {
 	number, of := t.devices, "devices"
 	if t.counterSets > maxTotal {
@@ -39,12 +40,12 @@ func (t *Total) Excess() string {
 	return fmt.Sprintf("all templates together may make at most %d %s, and make %d: lower count, or remove templates", maxTotal, of, number)
 }
 
-// checkSize refuses a template that makes too much, before anything of that is made.
-func (t *Template) checkSize(path *field.Path) (errs field.ErrorList) {
+// checkSize refuses a template that makes too much, before it makes anything.
+func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs field.ErrorList) {
 	devices, sets := 0, 0
-	for i := range t.Devices {
-		d := &t.Devices[i]
-		number, each := numberOf(d.Count), 1
+	for i := range spec.Devices {
+		d := &spec.Devices[i]
+		number, each := countOf(d.Count), 1
 		for j := range d.Partitions {
 			each += d.Partitions[j].Number()
 		}
@@ -53,8 +54,8 @@ func (t *Template) checkSize(path *field.Path) (errs field.ErrorList) {
 			sets += number
 		}
 	}
-	for i := range t.SharedCounters {
-		sets += numberOf(t.SharedCounters[i].Count)
+	for i := range spec.SharedCounters {
+		sets += countOf(spec.SharedCounters[i].Count)
 	}
 	if devices > maxTemplateDevices {
 		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", maxTemplateDevices)))
@@ -65,7 +66,7 @@ func (t *Template) checkSize(path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-func numberOf(count *int32) int {
+func countOf(count *int32) int {
 	if count == nil {
 		return 1
 	}

@@ -39,9 +39,7 @@ func TestSizeOfATemplate(t *testing.T) {
 			_, errs := Compile(given)
 			runtime.ReadMemStats(&after)
 			require.EqualError(t, errs.ToAggregate(), test.want)
-			if !raceDetector {
-				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
-			}
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
 		})
 	}
 	require.Equal(t, maxTemplateDevices, compile(t, "t", "driver: d\ndevices: [{name: a, count: 9000}, {name: b, count: 1000}]\n").Size())

@@ -18,14 +18,13 @@ type Taints []nodeTaint
 
 // nodeTaint is an entry of the annotation.
 type nodeTaint struct {
-	// driver is empty for the device of that name in every pool of the node.
+	// driver is empty for devices of that name in every pool of the node.
 	driver, device string
 	taint          resourcev1.DeviceTaint
 }
 
-// TaintsOf reads the annotation v1alpha1.DeviceTaintsAnnotation of a Node: device taints
-// in kubectl's syntax, separated by commas. As with kubectl, a taint that is given twice
-// is a mistake.
+// TaintsOf reads the annotation v1alpha1.DeviceTaintsAnnotation of a Node: device taints in kubectl's
+// syntax, separated by commas. As with kubectl, giving a taint twice is an error.
 func TaintsOf(node *lifecycle.Object) (Taints, error) {
 	text := node.GetAnnotations()[v1alpha1.DeviceTaintsAnnotation]
 	if strings.TrimSpace(text) == "" {
@@ -37,25 +36,24 @@ func TaintsOf(node *lifecycle.Object) (Taints, error) {
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)
 		taint, err := parseTaint(entry)
-		place := taint
-		place.taint.Value = ""
-		if err == nil && seen[place] {
+		key := taint
+		key.taint.Value = ""
+		if err == nil && seen[key] {
 			err = errors.New("has the device, key and effect of another entry")
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("entry %q: %v", entry, err))
 		}
-		if len(problems) > mostProblems {
-			break // it takes as long as all that is right on a thousand nodes
+		if len(problems) > maxProblems {
+			break // to find all would take as long as rendering a thousand nodes
 		}
-		seen[place] = true
+		seen[key] = true
 		taints = append(taints, taint)
 	}
 	return taints, taintsError(problems)
 }
 
-// parseTaint splits at the first colon and at the last, since the key may have
-// slashes as well.
+// parseTaint splits an entry at the first colon and at the last, since the key may have slashes too.
 func parseTaint(entry string) (nodeTaint, error) {
 	target, rest, _ := strings.Cut(entry, ":")
 	driver, device, qualified := strings.Cut(target, "/")
@@ -71,30 +69,29 @@ func parseTaint(entry string) (nodeTaint, error) {
 	return nodeTaint{driver: driver, device: device, taint: taint}, validation.ValidateTaint(&taint, nil).ToAggregate()
 }
 
-// mostProblems is how many entries an error names, and longestProblem how much it
-// says of each. An annotation has room for thousands, and the event of each Pod
-// of the node would list all.
+// maxProblems is how many entries an error names, and maxProblemLength how many bytes it has for each.
+// An annotation has room for thousands, and the event of each Pod of the node would list all.
 const (
-	mostProblems   = 5
-	longestProblem = 500
+	maxProblems      = 5
+	maxProblemLength = 500
 )
 
 func taintsError(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	if len(problems) > mostProblems {
-		problems = append(problems[:mostProblems:mostProblems], "and more")
+	if len(problems) > maxProblems {
+		problems = append(problems[:maxProblems:maxProblems], "and more")
 	}
 	for i, problem := range problems {
-		if len(problem) > longestProblem {
-			problems[i] = strings.ToValidUTF8(problem[:longestProblem], "") + "..."
+		if len(problem) > maxProblemLength {
+			problems[i] = strings.ToValidUTF8(problem[:maxProblemLength], "") + "..."
 		}
 	}
 	return fmt.Errorf("annotation %s: %s", v1alpha1.DeviceTaintsAnnotation, strings.Join(problems, "; "))
 }
 
-// String is the entry as the annotation has it.
+// String formats the entry as in the annotation.
 func (t nodeTaint) String() string {
 	text := t.device + ":" + t.taint.Key
 	if t.driver != "" {
@@ -106,19 +103,19 @@ func (t nodeTaint) String() string {
 	return text + ":" + string(t.taint.Effect)
 }
 
-// addTo taints the devices of a pool. The taints of a device may be shared with
-// others, and with the template, so they are copied. One taint replaces another by the
-// rule of kubectl and the scheduler: key and effect decide.
+// addTo taints the devices of a pool. It copies the taints of a device, which it may share with other
+// devices and with the template. A taint replaces one with the same key and effect, as in kubectl
+// and the scheduler.
 func (t Taints) addTo(pool *Pool) error {
 	if len(t) == 0 {
 		return nil
 	}
-	places := make(map[string]int, len(pool.Devices))
+	indexes := make(map[string]int, len(pool.Devices))
 	for i := range pool.Devices {
-		places[pool.Devices[i].Name] = i
+		indexes[pool.Devices[i].Name] = i
 	}
 	for _, entry := range t {
-		i, has := places[entry.device]
+		i, has := indexes[entry.device]
 		if !has || entry.driver != "" && entry.driver != pool.Driver {
 			continue
 		}
@@ -135,9 +132,8 @@ func (t Taints) addTo(pool *Pool) error {
 	return nil
 }
 
-// Missing is an error that names the entries whose device the node does not
-// have. Pools are those of the node but for the held drivers, of whose devices
-// nothing is known.
+// Missing returns an error that names the entries whose device the node lacks. Pools are those of the
+// node without those of held drivers, whose devices are unknown.
 func (t Taints) Missing(pools []Pool, held map[string]error) error {
 	if len(t) == 0 {
 		return nil

@@ -1,5 +1,3 @@
-// Package driverpods watches the Pods in which the plugins of drivers run, by the templates that
-// name some. It tells which drivers run where, and what their slices are made of.
 package driverpods
 
 import (
@@ -25,19 +23,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Pods are the Pods that the templates in force select by driverPod. Each selection
-// is a watch of its own, so that nothing is watched where no template has one.
+// Pods are the Pods that the templates in force select by driverPod. Each selector has a watch of its
+// own, so that without such a template nothing is watched.
 type Pods struct {
 	client kubernetes.Interface
 	config *config.Store
-	// changed tells of a new configuration. It has room for one, so that whoever tells never
-	// waits.
+	// changed signals a new configuration. It has room for one signal, so that no sender waits.
 	changed chan struct{}
-	// onNode and onAll are called when driver Pods of one node, or of any, have changed.
+	// onNode and onAll are called when driver Pods of one node, or of any node, have changed.
 	onNode []func(node string)
 	onAll  []func()
-	// drivers are the names of those that were seen to run in Pods, and of those that have
-	// slices.
+	// drivers has the names of drivers that have run in Pods, or have slices.
 	drivers sync.Map
 
 	mu      sync.Mutex
@@ -47,14 +43,14 @@ type Pods struct {
 // byNode indexes driver Pods by their nodes.
 const byNode = "node"
 
-// New follows the templates in force, and learns from slices which drivers ran before. Call it
-// before anything else follows the store, and before the caches run.
+// New follows the templates in force, and reads from slices which drivers ran before. Call it before
+// anything else follows the store, and before the caches run.
 func New(client kubernetes.Interface, store *config.Store, published *observe.Slices) *Pods {
 	d := &Pods{client: client, config: store, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
 	published.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc: func(slice *facts.Slice) { d.drivers.LoadOrStore(slice.Driver, true) },
 	})
-	store.NameDrivers(d.known)
+	store.NameDrivers(d.hasRun)
 	store.OnChange(func() {
 		select {
 		case d.changed <- struct{}{}:
@@ -75,8 +71,8 @@ func (d *Pods) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
-		for _, w := range d.settle(ctx) {
-			running.Go(func() { w.run(w.ctx) })
+		for _, w := range d.updateWatches(ctx) {
+			running.Go(func() { w.runUntilDone(w.ctx) })
 		}
 		select {
 		case <-ctx.Done():
@@ -86,13 +82,13 @@ func (d *Pods) Run(ctx context.Context) {
 	}
 }
 
-// settle ends the watches of selections that no template has any more, and makes new ones
-// that are to begin.
-func (d *Pods) settle(ctx context.Context) (begin []*podWatch) {
+// updateWatches stops the watches of selectors that no template has any more, and returns new ones for
+// the caller to run.
+func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wanted := map[devices.PodSelector][]*devices.Template{}
-	for _, t := range d.templates() {
+	for _, t := range d.currentTemplates() {
 		if selector, ok := t.DriverPods(); ok {
 			wanted[selector] = append(wanted[selector], t)
 		}
@@ -108,15 +104,19 @@ func (d *Pods) settle(ctx context.Context) (begin []*podWatch) {
 		if w == nil {
 			w = newPodWatch(ctx, d, selector)
 			d.watches[selector] = w
-			begin = append(begin, w)
+			added = append(added, w)
 		}
 		w.templates.Store(&templates)
-		w.learnAll()
+		if slices.ContainsFunc(templates, (*devices.Template).NamesDriver) {
+			for pod := range w.All() {
+				w.recordDrivers(pod)
+			}
+		}
 	}
-	return begin
+	return added
 }
 
-func (d *Pods) templates() []*devices.Template {
+func (d *Pods) currentTemplates() []*devices.Template {
 	if d.config.Current() == nil {
 		return nil
 	}
@@ -155,10 +155,10 @@ func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *co
 	return on(node.Name), nil
 }
 
-// known reports whether a driver runs or ran in Pods that say its name.
-func (d *Pods) known(driver string) bool {
-	_, known := d.drivers.Load(driver)
-	return known
+// hasRun reports whether a driver runs, or has run, in Pods that give its name.
+func (d *Pods) hasRun(driver string) bool {
+	_, ok := d.drivers.Load(driver)
+	return ok
 }
 
 var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
@@ -167,11 +167,11 @@ var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
 // Describe implements prometheus.Collector.
 func (d *Pods) Describe(ch chan<- *prometheus.Desc) { ch <- driverPodsDesc }
 
-// Collect implements prometheus.Collector. It tells of templates whose Pods are known.
+// Collect implements prometheus.Collector. It reports templates whose Pods are known.
 func (d *Pods) Collect(ch chan<- prometheus.Metric) {
 	d.mu.Lock()
 	watches := slices.Collect(maps.Values(d.watches))
-	d.mu.Unlock() // counting takes long enough to hold up those that ask for Pods
+	d.mu.Unlock() // counting takes long, and On needs the lock
 	for _, w := range watches {
 		if !w.synced.Load() {
 			continue
@@ -188,7 +188,7 @@ func (d *Pods) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// podWatch watches the Pods of one selection.
+// podWatch watches the Pods of one selector.
 type podWatch struct {
 	cached.Informer[*devices.DriverPod]
 
@@ -213,52 +213,52 @@ func newPodWatch(ctx context.Context, pods *Pods, selector devices.PodSelector) 
 		return devices.NewDriverPod(pod, selector.Container)
 	}))
 	w.Handle(cache.TypedResourceEventHandlerFuncs[*devices.DriverPod]{
-		AddFunc: func(pod *devices.DriverPod) { w.changed(pod) },
+		AddFunc: func(pod *devices.DriverPod) { w.handleChange(pod) },
 		UpdateFunc: func(old, pod *devices.DriverPod) {
 			if !old.Same(pod) {
-				w.changed(pod)
+				w.handleChange(pod)
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*devices.DriverPod]) {
 			if pod := deleted.OptionalObj; pod != nil {
-				w.changed(pod)
+				w.handleChange(pod)
 			} else {
-				w.anyChanged()
+				w.handleChangeOfAny()
 			}
 		},
 	})
 	return w
 }
 
-// run watches until ctx ends. No Pods are known before the cache is complete.
-func (w *podWatch) run(ctx context.Context) {
+// runUntilDone watches until ctx ends. No Pods are known before the cache is complete.
+func (w *podWatch) runUntilDone(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
 	if cache.WaitFor(ctx, "", w.Synced()...) {
 		w.synced.Store(true)
-		w.anyChanged()
+		w.handleChangeOfAny()
 	}
 	running.Wait()
 }
 
-func (w *podWatch) changed(pod *devices.DriverPod) {
-	w.learn(pod)
+func (w *podWatch) handleChange(pod *devices.DriverPod) {
+	w.recordDrivers(pod)
 	if !w.synced.Load() {
 		return
 	}
-	for _, changed := range w.pods.onNode {
-		changed(pod.Node)
+	for _, handle := range w.pods.onNode {
+		handle(pod.Node)
 	}
 }
 
-func (w *podWatch) anyChanged() {
-	for _, changed := range w.pods.onAll {
-		changed()
+func (w *podWatch) handleChangeOfAny() {
+	for _, handle := range w.pods.onAll {
+		handle()
 	}
 }
 
-// learn notes which drivers run in a Pod.
-func (w *podWatch) learn(pod *devices.DriverPod) {
+// recordDrivers records the names of drivers that run in a Pod.
+func (w *podWatch) recordDrivers(pod *devices.DriverPod) {
 	for _, t := range *w.templates.Load() {
 		if !t.NamesDriver() {
 			continue
@@ -266,14 +266,5 @@ func (w *podWatch) learn(pod *devices.DriverPod) {
 		if driver, ok := t.DriverOf(pod); ok {
 			w.pods.drivers.LoadOrStore(driver, true)
 		}
-	}
-}
-
-func (w *podWatch) learnAll() {
-	if !slices.ContainsFunc(*w.templates.Load(), (*devices.Template).NamesDriver) {
-		return
-	}
-	for pod := range w.All() {
-		w.learn(pod)
 	}
 }

@@ -1,10 +1,10 @@
-// Package expectations tells a controller which of its own writes its cache has not
-// seen yet. A plan made without them would repeat them. Unseen is for one object that is
-// planned by itself, Expectations are for several that are planned together.
+// Package expectations tells a controller which of its own writes its cache has not seen yet.
+// A plan made without them would repeat them. Unseen is for one object that is planned by
+// itself, Expectations is for several that are planned together.
 //
-// No wait for the cache is without an end: Deadlines requeue what waits for longer than Limit.
+// Every wait for the cache ends: Deadlines requeues what waits for longer than Limit.
 //
-// It does the work of k8s.io/kubernetes/pkg/controller/util/consistency, and also
+// The package does the work of k8s.io/kubernetes/pkg/controller/util/consistency. It also
 // tells the events of own writes, which need no reconciliation, from those of others.
 package expectations
 
@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Limit bounds the wait for the cache. A write whose event never comes (the watch
-// broke, and the object was deleted before it was back; or etcd was restored from a
-// backup, and has older versions now) must not block its key forever.
+// Limit bounds the wait for the cache. A write whose event never comes must not block its key
+// for ever: the watch broke and the object was deleted before it was back, or etcd was
+// restored from a backup and has older versions now.
 const Limit = 30 * time.Second
 
-// Expectations are the writes that the cache has not seen yet. K is what is
-// reconciled, and O tells the objects that are written for it apart.
+// Expectations has the writes that the cache has not seen yet. K is the key that is
+// reconciled, and O identifies the objects that are written for it.
 type Expectations[K, O comparable] struct {
 	deadlines Deadlines[K]
 
@@ -28,16 +28,16 @@ type Expectations[K, O comparable] struct {
 	keys map[K]*expected[O]
 }
 
-// expected are the writes for a key, of which there is at least one.
+// expected has the writes for a key. There is at least one.
 type expected[O comparable] struct {
 	writes map[O]*write
-	// waits says that a reconciliation was put off.
-	waits bool
+	// hasPostponed says that a reconciliation was postponed.
+	hasPostponed bool
 }
 
-// write is a write under way, or one that waits for its event.
+// write is a write in progress, or one that waits for its event.
 type write struct {
-	// Its answer is zero while the write is under way.
+	// The answer is zero while the write is in progress.
 	Unseen[Version]
 	// seen is the newest resource version in the cache since the write began.
 	seen string
@@ -53,8 +53,8 @@ func (e *Expectations[K, O]) Run(ctx context.Context, requeue func(key K)) {
 	e.deadlines.Run(ctx, requeue)
 }
 
-// Expect notes that an object is about to be written or deleted. Answered must
-// follow, but not after a deletion that succeeds: it ends with Deleted.
+// Expect notes that an object is about to be written or deleted. Answered must follow, except
+// after a deletion that succeeds: that ends with Deleted.
 func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,13 +65,13 @@ func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.keys[key].writes[object] = &write{}
 }
 
-// Answered notes the resource version in the API server's answer, or "" if the write
-// failed. It reports whether someone else has changed the object meanwhile, so that
-// the key must be reconciled.
+// Answered notes the resource version in the API server's answer, or "" if the write failed.
+// It reports whether the key must be reconciled because someone else has changed the object
+// meanwhile.
 func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.write(key, object)
+	w := e.expectedWrite(key, object)
 	if w == nil {
 		return false
 	}
@@ -79,17 +79,17 @@ func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue 
 	if version != "" && (w.seen == "" || w.Compare(w.seen) != Current) {
 		return false
 	}
-	e.forget(key, object)
+	e.dropWrite(key, object)
 	return w.seen != version
 }
 
 // Observed notes the resource version in an event. It reports whether the key must be
-// reconciled, since someone else has changed the object or a reconciliation was put
-// off, and which of the two.
-func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue, foreign bool) {
+// reconciled, since someone else has changed the object or a reconciliation was postponed,
+// and whether it was someone else.
+func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue, isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.write(key, object)
+	w := e.expectedWrite(key, object)
 	if w == nil {
 		return true, true
 	}
@@ -101,25 +101,25 @@ func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue,
 	case w.Compare(version) != Current:
 		return false, false
 	}
-	foreign = version != string(answer)
-	return e.forget(key, object) || foreign, foreign
+	isForeign = version != string(answer)
+	return e.dropWrite(key, object) || isForeign, isForeign
 }
 
-// Deleted notes that an object has gone from the cache, and reports whether someone
-// else has deleted it.
-func (e *Expectations[K, O]) Deleted(key K, object O) (foreign bool) {
+// Deleted notes that an object has gone from the cache, and reports whether someone else has
+// deleted it.
+func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.write(key, object) == nil {
+	if e.expectedWrite(key, object) == nil {
 		return true
 	}
-	e.forget(key, object)
+	e.dropWrite(key, object)
 	return false
 }
 
-// Wait returns how much longer the key must wait for the cache at most, or 0. Where
-// it must wait, Observed says when that is over. Once it is over without that, the cache counts as it is:
-// all writes are on the condition that the API server has what the cache has.
+// Wait returns how long the key must wait for the cache, at most, or 0. Observed says when the
+// wait is over. If it never does, the cache counts as it is: every write fails unless the API
+// server has what the cache has.
 func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,26 +127,26 @@ func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	if expected == nil {
 		return 0
 	}
-	left := e.deadlines.left(key)
+	left := e.deadlines.timeLeft(key)
 	if left == 0 {
 		delete(e.keys, key)
 		e.deadlines.End(key)
 		return 0
 	}
-	expected.waits = true
+	expected.hasPostponed = true
 	return left
 }
 
-// write returns the write of an object that is expected, or nil.
-func (e *Expectations[K, O]) write(key K, object O) *write {
+// expectedWrite returns the write of an object that is expected, or nil.
+func (e *Expectations[K, O]) expectedWrite(key K, object O) *write {
 	if expected := e.keys[key]; expected != nil {
 		return expected.writes[object]
 	}
 	return nil
 }
 
-// forget drops a write, and reports whether a reconciliation waits for it alone.
-func (e *Expectations[K, O]) forget(key K, object O) bool {
+// dropWrite drops a write, and reports whether a reconciliation was waiting for it alone.
+func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
 	expected := e.keys[key]
 	delete(expected.writes, object)
 	if len(expected.writes) > 0 {
@@ -154,5 +154,72 @@ func (e *Expectations[K, O]) forget(key K, object O) bool {
 	}
 	delete(e.keys, key)
 	e.deadlines.End(key)
-	return expected.waits
+	return expected.hasPostponed
+}
+
+// Deadlines requeues a key whose write the cache does not see within Limit: the event that
+// would requeue it may never come.
+type Deadlines[K comparable] struct {
+	mu    sync.Mutex
+	since map[K]time.Time
+}
+
+// Begin notes a write for a key. The deadline counts from the first write.
+func (d *Deadlines[K]) Begin(key K) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since == nil {
+		d.since = map[K]time.Time{}
+	}
+	if _, begun := d.since[key]; !begun {
+		d.since[key] = time.Now()
+	}
+}
+
+// End notes that the cache has seen all writes for a key.
+func (d *Deadlines[K]) End(key K) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.since, key)
+}
+
+// timeLeft is the time until the deadline of a key. It is 0 if that has passed, or if there is
+// none.
+func (d *Deadlines[K]) timeLeft(key K) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since, begun := d.since[key]
+	if !begun {
+		return 0
+	}
+	return max(0, Limit-time.Since(since))
+}
+
+// Run requeues each key once its deadline has passed, until ctx ends.
+func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
+	ticker := time.NewTicker(Limit / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, key := range d.takeOverdue() {
+			requeue(key)
+		}
+	}
+}
+
+// takeOverdue removes the keys whose deadline has passed, and returns them.
+func (d *Deadlines[K]) takeOverdue() (overdue []K) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, since := range d.since {
+		if time.Since(since) >= Limit {
+			overdue = append(overdue, key)
+			delete(d.since, key)
+		}
+	}
+	return overdue
 }

@@ -22,7 +22,8 @@ import (
 // driverPods watches the Pods of drivers that templates name.
 type driverPods struct{ *driverpods.Pods }
 
-func (d *driverPods) extension() app.Extension {
+// watchDriverPods watches the driver Pods of templates that name some.
+func watchDriverPods(d *driverPods) app.Extension {
 	return app.Extension{
 		Provide: func(core *app.Core) {
 			d.Pods = driverpods.New(core.Client, core.Config, core.Caches.Slices)
@@ -35,26 +36,24 @@ func (d *driverPods) extension() app.Extension {
 	}
 }
 
-// realDrivers plays the kubelet for real drivers, and has its metrics.
-type realDrivers struct {
-	*kubelet.Kubelets
+// realDrivers plays the kubelet for real drivers.
+type realDrivers struct{ *kubelet.Kubelets }
 
-	directory string
-}
-
-func (r *realDrivers) extension() app.Extension {
+// runRealDrivers runs real drivers below a directory, and serves the kubelet's own metrics of them.
+func runRealDrivers(r *realDrivers) app.Extension {
+	var directory string
 	return app.Extension{
 		FlagsAfter: "manage-single-node",
 		AddFlags: func(flags *pflag.FlagSet) {
-			flags.StringVar(&r.directory, "plugins-dir", r.directory, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
+			flags.StringVar(&directory, "plugins-dir", directory, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
 		},
 		SourceHint: "for real drivers, --plugins-dir DIR",
 		Complete: func(options *app.Options) error {
-			if r.directory == "" {
+			if directory == "" {
 				return nil
 			}
 			options.AddPublished()
-			if _, err := root.OpenDirectory(r.directory); err != nil {
+			if _, err := root.OpenDirectory(directory); err != nil {
 				return fmt.Errorf("parse --plugins-dir: %w", err)
 			}
 			return nil
@@ -63,7 +62,7 @@ func (r *realDrivers) extension() app.Extension {
 			metrics := kubeletmetrics.New()
 			r.Kubelets = kubelet.New(kubelet.Options{
 				Client: core.Client, Config: core.Config, Caches: core.Caches, Owner: core.Owner, Recorder: core.Recorder,
-				Directory: r.directory, WipeDelay: kubelet.WipeDelay, KubeletMetrics: metrics,
+				Directory: directory, WipeDelay: kubelet.WipeDelay, KubeletMetrics: metrics,
 			})
 			core.Kubelets, core.KubeletRecorder = r.Kubelets, metrics
 			core.Collect(metrics)
@@ -75,24 +74,25 @@ func (r *realDrivers) extension() app.Extension {
 	}
 }
 
-// containerViews shows through kwok what containers see of their devices.
+// containerViews knows what containers see of their devices.
 type containerViews struct {
-	pods      *driverPods
-	drivers   *realDrivers
-	directory string
+	pods    *driverPods
+	drivers *realDrivers
 }
 
-func (v *containerViews) extension() app.Extension {
+// showContainerViews shows through kwok what containers see of their devices.
+func showContainerViews(v *containerViews) app.Extension {
+	var directory string
 	return app.Extension{
 		FlagsAfter: "manage-single-node",
 		AddFlags: func(flags *pflag.FlagSet) {
-			flags.StringVar(&v.directory, "container-view", v.directory, "directory that kwok has under the same path, for what kubectl logs and kubectl exec show of the devices of containers; it takes two writes for each Pod with claims; default: containerView of the configuration, or none")
+			flags.StringVar(&directory, "container-view", directory, "directory that kwok has under the same path, for what kubectl logs and kubectl exec show of the devices of containers; it takes two writes for each Pod with claims; default: containerView of the configuration, or none")
 		},
 		Complete: func(*app.Options) error {
-			if v.directory == "" {
+			if directory == "" {
 				return nil
 			}
-			if _, err := view.OpenDirectory(v.directory); err != nil {
+			if _, err := view.OpenDirectory(directory); err != nil {
 				return fmt.Errorf("parse --container-view: %w", err)
 			}
 			return nil
@@ -100,14 +100,14 @@ func (v *containerViews) extension() app.Extension {
 		Start: func(core *app.Core) {
 			views := view.New(view.Options{
 				Client: core.Objects, Config: core.Config, Caches: core.Caches, Owner: core.Owner,
-				Drivers: v.driversOf, Shared: v.drivers.Shared, Directory: v.directory,
+				Drivers: v.driversOf, Shared: v.drivers.Shared, Directory: directory,
 			})
 			core.Add(app.Part{Run: func(ctx context.Context) { views.Run(ctx, core.Workers) }, Check: views.CheckHealth})
 		},
 	}
 }
 
-// driversOf answers for the drivers of a node. It is nil as long as they are not known.
+// driversOf returns what the drivers of a node inject, or nil while the drivers are not known.
 func (v *containerViews) driversOf(set *config.Set, node *corev1.Node) containerview.Drivers {
 	driver := templates.New(set, node, templates.Slices{}, v.pods.On(node.Name))
 	if v.drivers.Enabled() {

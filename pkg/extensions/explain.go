@@ -16,45 +16,45 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
-// maxExplained is how many nodes there may be for the sidecar to say why Pods wait: the
-// allocator wants all slices and claims decoded, which no cache has.
+// maxExplained bounds the nodes of a cluster in which the sidecar says why Pods wait. The
+// allocator needs all slices and claims decoded, and no cache holds them so.
 const maxExplained = 2000
 
-// explanations say why Pods wait: to those who ask, and in events.
+// explanations say why Pods wait, on request and in events.
 type explanations struct {
 	pods    *driverPods
 	drivers *realDrivers
-	// after is how long a Pod with claims has no node before an event says why, or 0.
-	after time.Duration
-	core  *app.Core
+	core    *app.Core
 }
 
-func (e *explanations) extension() app.Extension {
+// explainPods says why Pods wait: in events after a time, and to the page.
+func explainPods(e *explanations) app.Extension {
+	var after time.Duration // 0 means no events
 	return app.Extension{
 		FlagsAfter: "tls-private-key-file",
 		AddFlags: func(flags *pflag.FlagSet) {
-			flags.DurationVar(&e.after, "explain-pods-after", e.after,
+			flags.DurationVar(&after, "explain-pods-after", after,
 				"write an event on Pods with claims that have no node after this time, such as 1m, which says why; it lists the whole cluster for that, of up to 2,000 nodes; 0: no events")
 		},
 		Complete: func(*app.Options) error {
-			if e.after < 0 {
-				return fmt.Errorf("parse --explain-pods-after %s: must be a time such as 1m, or 0 for no events", e.after)
+			if after < 0 {
+				return fmt.Errorf("parse --explain-pods-after %s: must be a time such as 1m, or 0 for no events", after)
 			}
 			return nil
 		},
 		Start: func(core *app.Core) {
 			e.core = core
-			if e.after > 0 {
-				explainer := &explainer{after: e.after, leads: core.Owner.Leads, whole: e.whole, recorder: core.Recorder}
-				explainer.unscheduled = func(ctx context.Context) ([]*corev1.Pod, error) { return unscheduledPods(ctx, core.Client) }
-				core.Add(app.Part{Run: explainer.run})
+			if after > 0 {
+				events := &eventWriter{after: after, isLeader: core.Owner.Leads, readCluster: e.readCluster, recorder: core.Recorder}
+				events.listUnscheduled = func(ctx context.Context) ([]*corev1.Pod, error) { return listUnscheduledPods(ctx, core.Client) }
+				core.Add(app.Part{Run: events.runUntilDone})
 			}
 		},
 	}
 }
 
-// explain says why Pods wait, as kwok-dractl why does. It leaves out those that do not exist.
-func (e *explanations) explain(ctx context.Context, names []types.NamespacedName) ([]*why.Answer, error) {
+// answerPods says why Pods wait, as kwok-dractl why does. It leaves out Pods that do not exist.
+func (e *explanations) answerPods(ctx context.Context, names []types.NamespacedName) ([]*why.Answer, error) {
 	var pods []*corev1.Pod
 	for _, name := range names {
 		pod, err := e.core.Client.CoreV1().Pods(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
@@ -69,7 +69,7 @@ func (e *explanations) explain(ctx context.Context, names []types.NamespacedName
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	known, err := e.whole(ctx)
+	known, err := e.readCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (e *explanations) explain(ctx context.Context, names []types.NamespacedName
 	return answers, nil
 }
 
-// whole reads the cluster.
-func (e *explanations) whole(ctx context.Context) (*why.Cluster, error) {
+// readCluster reads the whole cluster, unless it is too large.
+func (e *explanations) readCluster(ctx context.Context) (*why.Cluster, error) {
 	if nodes := len(e.core.Caches.Nodes.Keys()); nodes > maxExplained {
 		return nil, fmt.Errorf("there are %d nodes, and kwok-dra explains up to %d: ask kwok-dractl why", nodes, maxExplained)
 	}

@@ -1,25 +1,25 @@
-// Package extensions has what kwok-dra has beside its core: each is made here from a package of its
-// own, and added to the sidecar.
+// Package extensions adds to the sidecar what kwok-dra has beside its core. Each extension wraps a
+// package of its own.
 package extensions
 
 import (
 	"github.com/kwok-dra/kwok-dra/pkg/app"
 )
 
-// All are the extensions of kwok-dra, for one sidecar. One may use those before it.
+// All returns the extensions of one sidecar. An extension may use those before it.
 func All() []app.Extension {
 	pods, drivers := &driverPods{}, &realDrivers{}
 	views := &containerViews{pods: pods, drivers: drivers}
 	devices := &deviceInventory{drivers: drivers}
 	explanations := &explanations{pods: pods, drivers: drivers}
 	return []app.Extension{
-		(&karpenterFormats{}).extension(),
-		pods.extension(),
-		drivers.extension(),
-		views.extension(),
-		devices.extension(),
-		(&deviceMetrics{serve: true, views: views, devices: devices}).extension(),
-		explanations.extension(),
-		(&webPage{devices: devices, explanations: explanations}).extension(),
+		readKarpenterFormats(),
+		watchDriverPods(pods),
+		runRealDrivers(drivers),
+		showContainerViews(views),
+		takeInventories(devices),
+		serveDeviceMetrics(views, devices),
+		explainPods(explanations),
+		servePage(devices, explanations),
 	}
 }

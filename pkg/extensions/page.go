@@ -10,24 +10,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
 
-// webPage serves the page at all paths that nothing else has.
-type webPage struct {
-	devices      *deviceInventory
-	explanations *explanations
-}
-
-func (w *webPage) extension() app.Extension {
+// servePage serves the page at all paths that nothing else serves.
+func servePage(devices *deviceInventory, explanations *explanations) app.Extension {
 	return app.Extension{Start: func(core *app.Core) {
 		served := page.New(page.Options{
-			Source: w.devices.source,
+			Source: devices.source,
 			Labels: core.Caches.Nodes.Labels,
 			Slice: func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
 				return core.Client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
 			},
 			Waiting: func(ctx context.Context) ([]page.WaitingPod, error) {
-				return waitingPods(ctx, core.Client, core.Preparer)
+				return listWaitingPods(ctx, core.Client, core.Preparer)
 			},
-			Why: w.explanations.explain,
+			Why: explanations.answerPods,
 		})
 		core.Handle("/", served)
 		if core.IsServing {

@@ -19,27 +19,27 @@ import (
 // maxUnscheduled bounds how many Pods without a node are read.
 const maxUnscheduled = 500
 
-// waitingPods are the Pods with claims that wait. Those without a node are in no cache, since
-// kwok-dra has nothing to do for them, so the API server is asked.
-func waitingPods(ctx context.Context, client kubernetes.Interface, preparer *claims.Controller) ([]page.WaitingPod, error) {
-	pods, err := unscheduledPods(ctx, client)
+// listWaitingPods lists the Pods with claims that wait. No cache holds Pods without a node, for
+// which kwok-dra has nothing to do, so these are read from the API server.
+func listWaitingPods(ctx context.Context, client kubernetes.Interface, preparer *claims.Controller) ([]page.WaitingPod, error) {
+	pods, err := listUnscheduledPods(ctx, client)
 	if err != nil {
 		return nil, err
 	}
 	var all []page.WaitingPod
 	for _, pod := range pods {
-		all = append(all, unscheduledPod(pod))
+		all = append(all, describeUnscheduled(pod))
 	}
 	for _, w := range preparer.Waiting() {
-		waits := waitingPod(w.Pod, scheduledAt(w.Pod))
+		waits := describeWaiting(w.Pod, scheduledAt(w.Pod))
 		waits.Node, waits.Reason, waits.Retry = w.Pod.Spec.NodeName, cmp.Or(w.Failure, "its claims are not prepared yet"), w.Retry
 		all = append(all, waits)
 	}
 	return all, nil
 }
 
-// unscheduledPods are the Pods with claims that have no node.
-func unscheduledPods(ctx context.Context, client kubernetes.Interface) ([]*corev1.Pod, error) {
+// listUnscheduledPods lists the Pods with claims that have no node.
+func listUnscheduledPods(ctx context.Context, client kubernetes.Interface) ([]*corev1.Pod, error) {
 	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
 	})
@@ -55,9 +55,9 @@ func unscheduledPods(ctx context.Context, client kubernetes.Interface) ([]*corev
 	return pods, nil
 }
 
-// unscheduledPod has the scheduler's own words.
-func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
-	waits := waitingPod(pod, pod.CreationTimestamp.Time)
+// describeUnscheduled describes a Pod without a node in the scheduler's own words.
+func describeUnscheduled(pod *corev1.Pod) page.WaitingPod {
+	waits := describeWaiting(pod, pod.CreationTimestamp.Time)
 	waits.Reason = "no scheduler has tried it yet"
 	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
 		waits.Reason = cmp.Or(condition.Message, condition.Reason)
@@ -65,7 +65,8 @@ func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
 	return waits
 }
 
-func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
+// describeWaiting describes a Pod without the reason why it waits.
+func describeWaiting(pod *corev1.Pod, since time.Time) page.WaitingPod {
 	waits := page.WaitingPod{Namespace: pod.Namespace, Name: pod.Name, Since: since}
 	var asks []string
 	for i := range pod.Spec.ResourceClaims {
@@ -83,7 +84,7 @@ func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
 	return waits
 }
 
-// scheduledAt is when a Pod was bound to its node.
+// scheduledAt returns when a Pod was bound to its node, or else when it was created.
 func scheduledAt(pod *corev1.Pod) time.Time {
 	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
 		return condition.LastTransitionTime.Time

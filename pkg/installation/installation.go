@@ -1,9 +1,8 @@
 // Package installation says which installation of kwok-dra an object belongs to.
 //
-// Several installations can act for one cluster, each for nodes of its own. A label
-// that all of them write says which program has made an object, and not which of them
-// may change it. So each records itself on what it makes, and leaves alone what is
-// recorded to another one.
+// Several installations may share a cluster, each with nodes of its own. A label that all of them
+// write identifies the program that made an object, not the installation that may change it. So
+// each installation records itself on its objects, and leaves the objects of others alone.
 package installation
 
 import (
@@ -18,17 +17,16 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// ID identifies an installation: all its replicas, over restarts and upgrades. The zero
-// value is none: it records nothing, and nothing is another's to it.
+// ID identifies an installation: all its replicas, across restarts and upgrades. The zero value
+// identifies none: it records nothing, and no object belongs to another installation.
 type ID string
 
-// Unknown stands for an installation that may be any. What is recorded to one, whichever it
-// is, is another's to it.
+// Unknown stands for any installation. Every recorded object belongs to another one.
 const Unknown ID = "unknown"
 
-// New is the ID of an installation that has no name. Where it runs is the Lease of its
-// leader, whether there is one or not, and outside the cluster the kubeconfig's
-// namespace. Two in one namespace differ in the nodes that they act for.
+// New returns the ID of an installation without a name: its leader's Lease, even if there is no
+// leader election. Outside the cluster, the Lease has the kubeconfig's namespace. Two installations
+// in one namespace differ in the nodes that they act for.
 func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	id := ID(lease.String())
 	if !inCluster {
@@ -37,7 +35,7 @@ func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	return id + selectionSuffix(nodes)
 }
 
-// selectionSuffix is how an ID without a name says which nodes it acts for.
+// selectionSuffix ends an ID without a name with the nodes that it acts for.
 func selectionSuffix(nodes string) ID {
 	if nodes == "" {
 		return ""
@@ -45,13 +43,13 @@ func selectionSuffix(nodes string) ID {
 	return ID(" (" + nodes + ")")
 }
 
-// ActsFor reports whether the ID is one that New makes for the nodes.
+// ActsFor reports whether New made the ID for these nodes.
 func (id ID) ActsFor(nodes string) bool {
 	lease, isSelection := strings.CutSuffix(string(id), string(selectionSuffix(nodes)))
 	return isSelection && strings.Contains(lease, "/") && !strings.Contains(lease, " ")
 }
 
-// Of is the installation that an object is recorded to, or none.
+// Of returns the installation that an object is recorded to, or none.
 func Of(object metav1.Object) ID {
 	return ID(object.GetAnnotations()[v1alpha1.InstallationAnnotation])
 }
@@ -63,15 +61,15 @@ func (id ID) Record(object *metav1.ObjectMeta) {
 	}
 }
 
-// IsAnother reports whether what is recorded is another installation. An object without
-// a record, which versions before records have made, belongs to whoever writes it first.
+// IsAnother reports whether the recorded installation is another one. An object without a record,
+// which a version before records made, belongs to the first installation that writes it.
 func (id ID) IsAnother(recorded ID) bool {
 	return id != "" && recorded != "" && recorded != id
 }
 
-// Another is the installation, other than this one, to which objects that belong
-// together are recorded, or none. If two have made some of them at the same time, the
-// first by name keeps its own: both see the same, so the other one gives up.
+// Another returns the other installation that owns objects that belong together, or none. If two
+// installations have made some of them at the same time, the first by name keeps its own: both see
+// the same records, so the other one gives up.
 func (id ID) Another(recorded []ID) ID {
 	others := slices.DeleteFunc(slices.Clone(recorded), func(r ID) bool { return !id.IsAnother(r) })
 	if len(others) == 0 {
@@ -86,7 +84,7 @@ func (id ID) Another(recorded []ID) ID {
 
 // OwnedError says that an object belongs to another installation.
 type OwnedError struct {
-	// Object is the object, and Resource what kubectl finds it by.
+	// Object names the object, and Resource is its name for kubectl.
 	Object, Resource string
 	Owner, As        ID
 }

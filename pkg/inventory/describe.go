@@ -48,7 +48,7 @@ type Identities map[identity]string
 
 type identity struct{ driver, name, value string }
 
-// Add adds devices of a pool.
+// Add records the identities of the devices of a pool.
 func (known Identities) Add(driver, pool string, devices []resourcev1.Device) {
 	for i := range devices {
 		for name, attribute := range devices[i].Attributes {
@@ -67,9 +67,9 @@ func (known Identities) Add(driver, pool string, devices []resourcev1.Device) {
 
 // Describe describes a device that was added.
 func (known Identities) Describe(driver string, device *resourcev1.Device) Description {
-	d := description(driver, texts(device.Attributes, attributeText), texts(device.Capacity, capacityText))
+	d := newDescription(driver, textsOf(device.Attributes, attributeText), textsOf(device.Capacity, capacityText))
 	for _, name := range uuids {
-		value := first([]string{name}, driver, d.Attributes)
+		value := firstValue([]string{name}, driver, d.Attributes)
 		if value != "" && known[identity{driver, name, value}] != "" {
 			d.UUID = value
 			break
@@ -78,23 +78,23 @@ func (known Identities) Describe(driver string, device *resourcev1.Device) Descr
 	return d
 }
 
-func description(driver string, attributes, capacity map[string]string) Description {
+func newDescription(driver string, attributes, capacity map[string]string) Description {
 	return Description{
-		Product: marketed(first(products, driver, attributes)), Memory: first(memories, driver, capacity),
+		Product: marketedName(firstValue(products, driver, attributes)), Memory: firstValue(memories, driver, capacity),
 		Attributes: attributes, Capacity: capacity,
 	}
 }
 
-// marketed is the name of a product as it is sold, where it follows that of the chip in brackets:
-// the database of PCI ids has "MT2910 Family [ConnectX-7]".
-func marketed(product string) string {
+// marketedName returns the name under which a product is sold. The database of PCI ids has it in
+// brackets after the name of the chip: "MT2910 Family [ConnectX-7]".
+func marketedName(product string) string {
 	if _, name, found := strings.Cut(strings.TrimSuffix(product, "]"), " ["); found {
 		return name
 	}
 	return product
 }
 
-func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {
+func textsOf[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {
 	all := make(map[string]string, len(values))
 	for name, value := range values {
 		all[string(name)] = show(value)
@@ -102,9 +102,8 @@ func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) ma
 	return all
 }
 
-// first finds the first of the names that there is, with the driver's domain or
-// without.
-func first(names []string, driver string, values map[string]string) string {
+// firstValue returns the value of the first name that exists, with or without the driver's domain.
+func firstValue(names []string, driver string, values map[string]string) string {
 	for _, name := range names {
 		for _, whole := range []string{name, driver + "/" + name} {
 			if value, found := values[whole]; found {
@@ -131,7 +130,7 @@ func attributeText(a resourcev1.DeviceAttribute) string {
 	return listText(a)
 }
 
-// listText is an attribute with several values.
+// listText joins the values of a list attribute.
 func listText(a resourcev1.DeviceAttribute) string {
 	all := slices.Concat(a.StringValues, a.VersionValues)
 	for _, value := range a.IntValues {
@@ -143,25 +142,22 @@ func listText(a resourcev1.DeviceAttribute) string {
 	return strings.Join(all, ", ")
 }
 
-// identify gives the kind its id, a hash of all that pools of the kind have in common.
-func (k *Kind) identify() {
+// computeID sets the id of the kind, a hash of all that its pools have in common.
+func (k *Kind) computeID() {
 	sum := sha256.New()
 	for i := range k.keys {
-		for _, text := range k.keys[i].texts() {
-			sum.Write(appendText(nil, text))
+		key := &k.keys[i]
+		parts := []string{key.driver, key.devices.Joined(), "", ""}
+		for j, encoded := range []unique.Handle[string]{key.sharing.encoded, key.facts.encoded} {
+			if encoded != (unique.Handle[string]{}) {
+				parts[j+2] = encoded.Value()
+			}
+		}
+		for _, part := range parts {
+			sum.Write(appendText(nil, part))
 		}
 	}
 	k.id = hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-func (k *kindKey) texts() []string {
-	texts := []string{k.driver, k.devices.Joined(), "", ""}
-	for i, kept := range []unique.Handle[string]{k.sharing.encoded, k.facts.encoded} {
-		if kept != (unique.Handle[string]{}) {
-			texts[i+2] = kept.Value()
-		}
-	}
-	return texts
 }
 
 // MarshalJSON implements json.Marshaler: the id, and what the devices are, in their
@@ -173,15 +169,15 @@ func (k *Kind) MarshalJSON() ([]byte, error) {
 	}{k.id, k.Describe()})
 }
 
-// Describe describes the devices of the kind, in their order. It is made when it is asked for, since
+// Describe describes the devices of the kind, in their order. It decodes them on each call, since
 // there may be many kinds.
 func (k *Kind) Describe() []Description {
 	all := make([]Description, len(k.free))
 	begin := 0
 	for i, end := range k.ends {
 		key := &k.keys[i]
-		key.facts.each(func(device int, attributes, capacity map[string]string) {
-			all[begin+device] = description(key.driver, attributes, capacity)
+		key.facts.forEachDevice(func(device int, attributes, capacity map[string]string) {
+			all[begin+device] = newDescription(key.driver, attributes, capacity)
 		})
 		begin = end
 	}

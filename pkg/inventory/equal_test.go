@@ -12,7 +12,7 @@ import (
 
 // full is an item with something in every field.
 func full() *Item {
-	return &Item{ID: "node/n", Node: "n", Pools: []Pool{{
+	return &Item{ID: "node/n", Node: "n", NotReady: true, Pools: []Pool{{
 		Driver: "d", Kind: "k", Name: "n", Generation: 1, Slices: 1, SliceCount: 1, Usage: Usage{Used: 1, Total: 2},
 		Devices: []Device{{
 			Name: "gpu-0", State: Tainted, Shared: true, Used: 0.5, BlockedBy: "capacity m",

@@ -19,18 +19,17 @@ type Facts struct {
 	encoded unique.Handle[string]
 }
 
-// own are the last parts of the names of attributes that each device has a value of its
-// own of.
+// own are the names, without domain, of attributes whose value belongs to one device.
 var own = slices.Concat(uuids, []string{"parentUUID", "ip", "ipv4", "ipv6"})
 
-// FactsOf keeps the facts of the devices of a slice.
+// FactsOf encodes the facts of the devices of a slice.
 func FactsOf(spec *resourcev1.ResourceSliceSpec) Facts {
 	node := ""
 	if spec.NodeName != nil {
 		node = *spec.NodeName
 	}
 	common := func(name resourcev1.QualifiedName, a resourcev1.DeviceAttribute) bool {
-		return !slices.Contains(own, string(name[strings.LastIndexByte(string(name), '/')+1:])) && (a.StringValue == nil || !names(*a.StringValue, node))
+		return !slices.Contains(own, string(name[strings.LastIndexByte(string(name), '/')+1:])) && (a.StringValue == nil || !mentionsNode(*a.StringValue, node))
 	}
 	all := func(resourcev1.QualifiedName, resourcev1.DeviceCapacity) bool { return true }
 	data := make([]byte, 0, 256*len(spec.Devices))
@@ -47,8 +46,8 @@ func FactsOf(spec *resourcev1.ResourceSliceSpec) Facts {
 	return Facts{unique.Make(string(data))}
 }
 
-// names reports whether a text has the name of a node in it, as a word.
-func names(text, node string) bool {
+// mentionsNode reports whether a text contains the name of a node as a word.
+func mentionsNode(text, node string) bool {
 	if node == "" {
 		return false
 	}
@@ -78,8 +77,8 @@ func appendText(data []byte, text string) []byte {
 	return append(binary.AppendUvarint(data, uint64(len(text))), text...)
 }
 
-// each calls do with the attributes and capacities of each device.
-func (f Facts) each(do func(device int, attributes, capacity map[string]string)) {
+// forEachDevice decodes the facts, and calls do for each device.
+func (f Facts) forEachDevice(do func(device int, attributes, capacity map[string]string)) {
 	if f == (Facts{}) {
 		return
 	}

@@ -118,9 +118,9 @@ func TestIdentities(t *testing.T) {
 // TestProduct is the name by which people know a device, and not what it is for.
 func TestProduct(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "ConnectX-7", description("dra.net", map[string]string{"dra.net/pciDevice": "MT2910 Family [ConnectX-7]", "dra.net/type": "device"}, nil).Product)
-	require.Equal(t, "E810-C", description("d", map[string]string{"pciDevice": "E810-C"}, nil).Product)
-	require.Empty(t, description("d", map[string]string{"type": "gpu", "d/type": "device"}, nil).Product)
+	require.Equal(t, "ConnectX-7", newDescription("dra.net", map[string]string{"dra.net/pciDevice": "MT2910 Family [ConnectX-7]", "dra.net/type": "device"}, nil).Product)
+	require.Equal(t, "E810-C", newDescription("d", map[string]string{"pciDevice": "E810-C"}, nil).Product)
+	require.Empty(t, newDescription("d", map[string]string{"type": "gpu", "d/type": "device"}, nil).Product)
 }
 
 // TestParts: what is a part of what, by the counters that they take.
@@ -151,7 +151,7 @@ func TestParts(t *testing.T) {
 func TestNamesOfNodes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"n-1": true, "rack/n-1": true, "n-1.example.com": true, "n-10": false, "can-1": false, "n": false, "": false} {
-		require.Equal(t, want, names(text, "n-1"), text)
+		require.Equal(t, want, mentionsNode(text, "n-1"), text)
 	}
-	require.False(t, names("text", ""))
+	require.False(t, mentionsNode("text", ""))
 }

@@ -15,8 +15,8 @@ type GoneDevice struct {
 	Device
 }
 
-// goneDevices are the devices that claims have and no pool has, and that would be known if any
-// slice published them. Of an incomplete pool nothing is known to be gone.
+// goneDevices returns the devices that claims have and no pool has. A device of a slice that the
+// source does not read is left out, and so are those of incomplete pools.
 func (t *taker) goneDevices(allocations []Allocation) []GoneDevice {
 	var all []GoneDevice
 	for key, devices := range t.claims {
@@ -66,7 +66,7 @@ type allocatedPool struct {
 	devices map[string]bool
 }
 
-// noteAllocated remembers which devices of a pool that claims have are published. Most pools have all.
+// noteAllocated remembers which of the devices that claims have a pool publishes. Most pools publish all.
 func (t *taker) noteAllocated(node string, pool *Pool) {
 	key := poolKey{pool.Driver, pool.Name}
 	claims := t.claims[key]
@@ -93,7 +93,7 @@ func (t *taker) noteAllocated(node string, pool *Pool) {
 	t.allocated[key] = known
 }
 
-// addGone counts devices that are gone with their drivers, which may have no pool any more.
+// addGone counts gone devices with their drivers, some of which may have no pool any more.
 func addGone(drivers []Driver, gone []GoneDevice) []Driver {
 	for i := range gone {
 		at, known := slices.BinarySearchFunc(drivers, gone[i].Driver, func(d Driver, name string) int { return cmp.Compare(d.Name, name) })

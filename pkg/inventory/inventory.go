@@ -31,6 +31,8 @@ type Item struct {
 	ID string `json:"id"`
 	// Node is left out for a pool that nodes share.
 	Node string `json:"node,omitempty"`
+	// NotReady reports whether the node is not Ready. All its devices that no claim has are Blocked.
+	NotReady bool `json:"notReady,omitempty"`
 	// Pools are empty for a node on which nothing is published.
 	Pools []Pool `json:"pools"`
 }
@@ -78,8 +80,8 @@ func (d *Device) Available() bool {
 	return d.BlockedBy == "" && d.State != Tainted && (d.Shared || d.State == Free)
 }
 
-// taken reports whether a claim has the device. One with admin access leaves it to others.
-func (d *Device) taken() bool {
+// isTaken reports whether a claim has the device. One with admin access leaves it to others.
+func (d *Device) isTaken() bool {
 	for i := range d.Claims {
 		if !d.Claims[i].AdminAccess {
 			return true
@@ -137,17 +139,17 @@ type Usage struct {
 	Total float64 `json:"total"`
 }
 
-// Ratio is what is taken of all, from 0 to 1.
+// Ratio is the part of all devices that is taken, from 0 to 1.
 func (u Usage) Ratio() float64 {
 	if u.Total == 0 {
 		return 0
 	}
-	return rounded(u.Used / u.Total)
+	return roundPart(u.Used / u.Total)
 }
 
-// Add adds what another says.
+// Add adds another Usage.
 func (u *Usage) Add(other Usage) {
-	u.Used = rounded(u.Used + other.Used)
+	u.Used = roundPart(u.Used + other.Used)
 	u.Total += other.Total
 }
 
@@ -160,7 +162,7 @@ const (
 	// Free is a device that no claim has, and that a claim can get.
 	Free State = iota
 	// Blocked is one that no claim has and none can get: others have the counters that
-	// it needs.
+	// it needs, or its node is not Ready.
 	Blocked
 	// Allocated is a device that a claim has.
 	Allocated
@@ -198,7 +200,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byState)
 }
 
-func (d *Driver) add(pool *Pool) {
+func (d *Driver) addPool(pool *Pool) {
 	d.Pools++
 	if !pool.Complete() {
 		d.IncompletePools++

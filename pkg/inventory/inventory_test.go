@@ -76,7 +76,7 @@ func TestStates(t *testing.T) {
 		"without effect":                {Device{Taints: []Taint{none}}, Free},
 		"without effect, but allocated": {Device{Taints: []Taint{none}, Claims: []Claim{allocated}}, Allocated},
 	} {
-		require.Equal(t, test.want, test.device.state(), name)
+		require.Equal(t, test.want, test.device.computeState(), name)
 	}
 }
 

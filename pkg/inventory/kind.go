@@ -86,7 +86,7 @@ type capacity struct {
 	label string
 }
 
-// kindOf is the kind of the pool that has the slices.
+// kindOf returns the kind of the pool with these slices, and completes a kind that is new.
 func (t *taker) kindOf(members []*Slice) *Kind {
 	var k *Kind
 	for i, slice := range members {
@@ -99,13 +99,13 @@ func (t *taker) kindOf(members []*Slice) *Kind {
 		k = next
 	}
 	if k.free == nil {
-		k.complete(&t.left)
+		k.completeKind(&t.remaining)
 		t.used[k.id] = k
 	}
 	return k
 }
 
-func (k *Kind) complete(left *left) {
+func (k *Kind) completeKind(r *remaining) {
 	k.free = []Device{}
 	for _, slice := range k.slices {
 		for _, name := range slice.Devices.List() {
@@ -114,16 +114,16 @@ func (k *Kind) complete(left *left) {
 		k.ends = append(k.ends, len(k.free))
 		k.keys = append(k.keys, kindKey{driver: slice.Driver, devices: slice.Devices, sharing: slice.Sharing, facts: slice.Facts})
 	}
-	k.share()
-	k.nest()
-	k.identify()
+	k.readSharing()
+	k.findParts()
+	k.computeID()
 	k.slices = nil
-	k.total = left.judge(k, k.free).Total
+	k.total = r.computeStates(k, k.free).Total
 }
 
-// devices are those of a pool of the kind, with the claims that have them and the
-// taints of the pool's slices.
-func (k *Kind) devices(claims map[string][]Claim, members []*Slice) []Device {
+// newDevices returns the devices of a pool of the kind, with their claims and the taints of the
+// pool's slices.
+func (k *Kind) newDevices(claims map[string][]Claim, members []*Slice) []Device {
 	devices := make([]Device, len(k.free))
 	for i := range devices {
 		devices[i] = Device{Name: k.free[i].Name, Shared: k.free[i].Shared, Claims: claims[k.free[i].Name]}
@@ -140,13 +140,13 @@ func (k *Kind) devices(claims map[string][]Claim, members []*Slice) []Device {
 	return devices
 }
 
-// share learns what the devices have to share.
-func (k *Kind) share() {
+// readSharing decodes what the devices have to share.
+func (k *Kind) readSharing() {
 	var sharing []resourcev1.Device
 	known := map[string]map[string]int{} // the counters of each set
 	sets := map[string]int{}
 	for _, slice := range k.slices {
-		spec := slice.Sharing.decode()
+		spec := slice.Sharing.decodeSpec()
 		sharing = append(sharing, spec.Devices...)
 		for i := range spec.SharedCounters {
 			set := &spec.SharedCounters[i]
@@ -185,8 +185,7 @@ func (k *Kind) addSet(set *resourcev1.CounterSet) map[string]int {
 	return known
 }
 
-// drawOf is what a device draws on. Counters that are in no set are not considered, as the
-// scheduler does.
+// drawOf returns what a device draws on. Like the scheduler, it ignores counters that are in no set.
 func drawOf(device *resourcev1.Device, known map[string]map[string]int, sets map[string]int) draw {
 	d := draw{shared: isShared(device)}
 	for i := range device.ConsumesCounters {
@@ -203,18 +202,18 @@ func drawOf(device *resourcev1.Device, known map[string]map[string]int, sets map
 	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 		offered := device.Capacity[name]
 		d.capacities = append(d.capacities, capacity{
-			name: name, total: offered.Value, smallest: smallest(&offered), label: "capacity " + string(name),
+			name: name, total: offered.Value, smallest: smallestRequest(&offered), label: "capacity " + string(name),
 		})
 	}
 	return d
 }
 
-// anything is the least that a request without limits can ask for.
+// anything is the smallest request if the policy has no limits.
 var anything = *resource.NewScaledQuantity(1, resource.Nano)
 
-// smallest is the least that a claim can take of a capacity: what is permitted to ask
-// for, or what is taken without asking.
-func smallest(offered *resourcev1.DeviceCapacity) resource.Quantity {
+// smallestRequest returns the least that a claim can take of a capacity: the smallest permitted
+// request, or what a claim without a request gets.
+func smallestRequest(offered *resourcev1.DeviceCapacity) resource.Quantity {
 	least, unasked := anything, offered.Value
 	if policy := offered.RequestPolicy; policy != nil {
 		if policy.Default != nil {

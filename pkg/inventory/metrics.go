@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector counts when it is asked, if anything has changed since the last time.
+// collector takes an inventory when it is scraped, if anything has changed since the last scrape.
 type collector struct {
 	source                                       *Source
 	nodes, states, utilization, incomplete, gone *prometheus.Desc
@@ -17,7 +17,7 @@ type collector struct {
 	changes uint64
 }
 
-// NewCollector is the collector of the metrics of devices and pools.
+// NewCollector makes the collector of the metrics of devices and pools.
 func NewCollector(source *Source) prometheus.Collector {
 	return &collector{
 		source: source,

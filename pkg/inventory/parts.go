@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// nest finds the devices that are parts of others: those that draw on the same counter
-// set and no other. The whole is the one that takes more of the set than any other.
-// Where several take as much, since one part is as large as the whole, it is the one
-// with whose name the names of all others begin.
-func (k *Kind) nest() {
+// findParts finds the devices that are parts of others: those that draw on one counter set only.
+// The whole is the device that takes most of the set. If several take as much, since one part is
+// as large as the whole, it is the device whose name is a prefix of all their names.
+func (k *Kind) findParts() {
 	drawing := make([][]int, k.sets)
 	for i := range k.draws {
 		if on := k.draws[i].groups; len(on) == 1 {
@@ -17,12 +16,19 @@ func (k *Kind) nest() {
 		}
 	}
 	for _, devices := range drawing {
-		if at, ok := k.wholeOf(devices); ok {
-			k.addParts(at, devices)
+		whole, found := k.wholeOf(devices)
+		if found && k.wholes == nil {
+			k.wholes = slices.Repeat([]int{-1}, len(k.free))
+		}
+		for _, device := range devices {
+			if found && device != whole {
+				k.wholes[device] = whole
+			}
 		}
 	}
 }
 
+// wholeOf returns the device that others on its counter set are parts of.
 func (k *Kind) wholeOf(devices []int) (at int, ok bool) {
 	most, takes := 0.0, make([]float64, len(devices))
 	for i, device := range devices {
@@ -43,7 +49,7 @@ func (k *Kind) wholeOf(devices []int) (at int, ok bool) {
 	return 0, false
 }
 
-// takenBy sums up which part of each counter a device takes.
+// takenBy sums up the part of each counter that a device takes.
 func (k *Kind) takenBy(device int) float64 {
 	sum := 0.0
 	for _, need := range k.draws[device].needs {
@@ -54,19 +60,7 @@ func (k *Kind) takenBy(device int) float64 {
 	return sum
 }
 
-func (k *Kind) addParts(whole int, devices []int) {
-	if k.wholes == nil {
-		k.wholes = slices.Repeat([]int{-1}, len(k.free))
-	}
-	for _, device := range devices {
-		if device != whole {
-			k.wholes[device] = whole
-		}
-	}
-}
-
-// Whole names the device that another one, by its index, is a part of. It is empty for
-// one that is not a part.
+// Whole returns the name of the device that the device at an index is a part of, or "".
 func (k *Kind) Whole(device int) string {
 	if k.wholes == nil || k.wholes[device] < 0 {
 		return ""

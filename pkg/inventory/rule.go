@@ -12,14 +12,14 @@ type TaintRule struct {
 	Taint    Taint
 }
 
-// TaintRuleOf keeps what an inventory needs of a rule. Its taint names the rule.
+// TaintRuleOf returns what an inventory needs of a rule. Its taint names the rule.
 func TaintRuleOf(rule *resourcev1.DeviceTaintRule) TaintRule {
 	kept := TaintRule{Name: rule.Name, Selector: rule.Spec.DeviceSelector, Taint: TaintOf(&rule.Spec.Taint)}
 	kept.Taint.Rule = rule.Name
 	return kept
 }
 
-// TaintOf is the taint of a device.
+// TaintOf converts the taint of a device.
 func TaintOf(taint *resourcev1.DeviceTaint) Taint {
 	shown := Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 	if taint.TimeAdded != nil {
@@ -28,7 +28,7 @@ func TaintOf(taint *resourcev1.DeviceTaint) Taint {
 	return shown
 }
 
-// TaintsOf are taints that a driver has published.
+// TaintsOf converts the taints that a driver has published.
 func TaintsOf(published []resourcev1.DeviceTaint) []Taint {
 	var taints []Taint
 	for i := range published {
@@ -52,7 +52,7 @@ func isOrAny(wanted *string, name string) bool {
 	return wanted == nil || *wanted == name
 }
 
-// TaintsBy are the taints that rules give to a device, in the order of the rules.
+// TaintsBy returns the taints that rules give to a device, in the order of the rules.
 func TaintsBy(rules []TaintRule, driver, pool, device string) []Taint {
 	var taints []Taint
 	for i := range rules {

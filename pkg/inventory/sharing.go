@@ -15,7 +15,7 @@ type Sharing struct {
 	encoded unique.Handle[string]
 }
 
-// SharingOf keeps what the devices of a slice have to share.
+// SharingOf encodes what the devices of a slice have to share.
 func SharingOf(spec *resourcev1.ResourceSliceSpec) Sharing {
 	kept := resourcev1.ResourceSliceSpec{SharedCounters: spec.SharedCounters}
 	for i := range spec.Devices {
@@ -44,8 +44,8 @@ func isShared(device *resourcev1.Device) bool {
 	return device.AllowMultipleAllocations != nil && *device.AllowMultipleAllocations
 }
 
-// decode returns the counter sets, and the devices that have something to share.
-func (s Sharing) decode() *resourcev1.ResourceSliceSpec {
+// decodeSpec returns the counter sets, and the devices that have something to share.
+func (s Sharing) decodeSpec() *resourcev1.ResourceSliceSpec {
 	spec := &resourcev1.ResourceSliceSpec{}
 	if s == (Sharing{}) {
 		return spec

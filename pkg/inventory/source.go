@@ -10,11 +10,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Source is what inventories are taken from. All but TaintRules are required, and may be
-// called at any time.
+// Source is what inventories are taken from. All but IsNodeReady and TaintRules are
+// required, and may be called at any time.
 type Source struct {
 	// Nodes names the fake nodes, also those that have no devices.
 	Nodes func() []string
+	// IsNodeReady reports whether Pods can run on a node, as the function IsNodeReady does.
+	// Without it, all nodes are ready.
+	IsNodeReady func(node string) bool
 	// Slices are what is published.
 	Slices func() []Slice
 	// Allocations are the devices that claims have.
@@ -40,7 +43,7 @@ type Slice struct {
 	Taints map[string][]Taint
 }
 
-// SliceOf is what an inventory needs of a slice but Facts and Taints.
+// SliceOf returns what an inventory needs of a slice, without Facts and Taints.
 func SliceOf(slice *resourcev1.ResourceSlice) Slice {
 	spec := &slice.Spec
 	kept := Slice{
@@ -64,8 +67,8 @@ type Allocation struct {
 	Claim   Claim
 }
 
-// AllocationOf is what a claim says of a device that it has. Whether the device is
-// prepared, and for whom, is not in it.
+// AllocationOf returns what a claim says of a device that it has. It leaves out whether the device
+// is prepared, and for which Pods.
 func AllocationOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) Allocation {
 	has := Claim{
 		Namespace: claim.Namespace, Name: claim.Name, Consumed: result.ConsumedCapacity,
@@ -80,8 +83,8 @@ func AllocationOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequ
 	return Allocation{Driver: result.Driver, Pool: result.Pool, Device: result.Device, Claim: has}
 }
 
-// ReadyOf is the condition by which a driver says that a device is ready, or nil. Many
-// drivers write none.
+// ReadyOf returns the condition by which a driver says that a device is ready, or nil: many drivers
+// write none.
 func ReadyOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *metav1.Condition {
 	for i := range claim.Status.Devices {
 		d := &claim.Status.Devices[i]

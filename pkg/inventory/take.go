@@ -8,11 +8,11 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Take takes an inventory. The result is shared and must not be changed.
+// Take takes an inventory. Callers share the result and must not change it.
 func (s *Source) Take() *Inventory {
 	allocations := s.Allocations()
 	t := taker{
-		claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
+		source: s, claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
 		allocated: map[poolKey]allocatedPool{},
 	}
 	unseen := ""
@@ -21,19 +21,19 @@ func (s *Source) Take() *Inventory {
 	}
 	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
-		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
+		items[itemIDOfNode(name)] = &Item{ID: itemIDOfNode(name), Node: name, NotReady: !s.isNodeReadyOrShared(name), Pools: []Pool{}}
 	}
 	drivers := []Driver{}
-	for _, members := range newest(s.Slices()) {
-		pool := t.pool(members)
+	for _, members := range newestSlices(s.Slices()) {
+		pool := t.takePool(members)
 		t.noteAllocated(members[0].Node, &pool)
 		if last := len(drivers) - 1; last < 0 || drivers[last].Name != pool.Driver {
 			drivers = append(drivers, Driver{Name: pool.Driver})
 		}
-		drivers[len(drivers)-1].add(&pool)
+		drivers[len(drivers)-1].addPool(&pool)
 		id := members[0].itemID()
 		if items[id] == nil {
-			items[id] = &Item{ID: id, Node: members[0].Node}
+			items[id] = &Item{ID: id, Node: members[0].Node, NotReady: !s.isNodeReadyOrShared(members[0].Node)}
 		}
 		items[id].Pools = append(items[id].Pools, pool)
 	}
@@ -43,11 +43,16 @@ func (s *Source) Take() *Inventory {
 	return &Inventory{Drivers: addGone(drivers, gone), Items: sorted, Gone: gone, Unseen: unseen, Kinds: t.used}
 }
 
-func nodeID(name string) string { return "node/" + name }
+// isNodeReadyOrShared reports whether a node is ready. A pool that nodes share has none.
+func (s *Source) isNodeReadyOrShared(node string) bool {
+	return node == "" || s.IsNodeReady == nil || s.IsNodeReady(node)
+}
+
+func itemIDOfNode(name string) string { return "node/" + name }
 
 func (s *Slice) itemID() string {
 	if s.Node != "" {
-		return nodeID(s.Node)
+		return itemIDOfNode(s.Node)
 	}
 	return "pool/" + s.Driver + "/" + s.Pool
 }
@@ -55,10 +60,10 @@ func (s *Slice) itemID() string {
 // poolKey is a pool as claims name it.
 type poolKey struct{ driver, name string }
 
-// newest gathers the slices of each pool that are of its newest generation, in
-// the order of their names, as the scheduler goes through them. The pools are in
-// the order of their drivers and names.
-func newest(all []Slice) [][]*Slice {
+// newestSlices groups the slices by pool, and drops those that are not of the pool's newest
+// generation. Pools are sorted by driver and name, and the slices of a pool by name, as the
+// scheduler goes through them.
+func newestSlices(all []Slice) [][]*Slice {
 	sorted := make([]*Slice, len(all))
 	for i := range all {
 		sorted[i] = &all[i]
@@ -78,7 +83,7 @@ func newest(all []Slice) [][]*Slice {
 	return pools
 }
 
-// claimsOf are the claims of each pool, by the devices that they have.
+// claimsOf groups claims by pool and device.
 func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
 	pools := map[poolKey]map[string][]Claim{}
 	for i := range all {
@@ -98,8 +103,9 @@ func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
 	return pools
 }
 
-// taker takes one inventory.
+// taker holds the state of one Take.
 type taker struct {
+	source *Source
 	claims map[poolKey]map[string][]Claim
 	kinds  map[kindKey]*Kind
 	// used are the kinds of pools, by their ids.
@@ -107,10 +113,10 @@ type taker struct {
 	rules []TaintRule
 	// allocated are the published pools of which claims have devices.
 	allocated map[poolKey]allocatedPool
-	left      left
+	remaining remaining
 }
 
-func (t *taker) pool(members []*Slice) Pool {
+func (t *taker) takePool(members []*Slice) Pool {
 	pool := Pool{
 		Driver:     members[0].Driver,
 		Name:       members[0].Pool,
@@ -122,22 +128,26 @@ func (t *taker) pool(members []*Slice) Pool {
 	pool.Kind = kind.id
 	claims := t.claims[poolKey{pool.Driver, pool.Name}]
 	isTainted := slices.ContainsFunc(t.rules, func(r TaintRule) bool { return r.selectsPool(pool.Driver, pool.Name) })
-	if len(claims) == 0 && !isTainted && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
+	isReady := t.source.isNodeReadyOrShared(members[0].Node)
+	if isReady && len(claims) == 0 && !isTainted && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
 		pool.Devices, pool.Usage = kind.free, Usage{Total: kind.total}
 		return pool
 	}
-	pool.Devices = kind.devices(claims, members)
+	pool.Devices = kind.newDevices(claims, members)
 	if isTainted {
 		for i := range pool.Devices {
 			device := &pool.Devices[i]
 			device.Taints = slices.Concat(device.Taints, TaintsBy(t.rules, pool.Driver, pool.Name, device.Name))
 		}
 	}
-	pool.Usage = t.left.judge(kind, pool.Devices)
+	pool.Usage = t.remaining.computeStates(kind, pool.Devices)
+	if !isReady {
+		blockByNode(pool.Devices, members[0].Node)
+	}
 	return pool
 }
 
-func (d *Device) state() State {
+func (d *Device) computeState() State {
 	if slices.ContainsFunc(d.Taints, Taint.keepsAway) {
 		return Tainted
 	}
@@ -159,7 +169,7 @@ func (d *Device) state() State {
 	return state
 }
 
-// keepsAway reports whether the taint has any effect on Pods.
+// keepsAway reports whether the taint keeps Pods away, and is not only for information.
 func (t Taint) keepsAway() bool {
 	return t.Effect == resourcev1.DeviceTaintEffectNoSchedule || t.Effect == resourcev1.DeviceTaintEffectNoExecute
 }

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,60 +19,57 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// releaseAgain is how long after a failure drivers are asked again to unprepare the claims of a
-// Pod that is gone (backOffPeriod in pkg/kubelet).
-const releaseAgain = 10 * time.Second
+// releaseRetryInterval is how long after a failure drivers are asked again to unprepare the claims of a
+// deleted Pod (backOffPeriod in pkg/kubelet).
+const releaseRetryInterval = 10 * time.Second
 
-// calls are the calls of drivers for the Pods of a node. Each Pod has its own, so that a
-// driver that hangs holds up no other Pod.
+// calls runs the calls of drivers for the Pods of a node. Each Pod has its own call, so a driver that
+// hangs holds up no other Pod.
 type calls struct {
 	node *node
 	ctx  context.Context
 
 	mu sync.Mutex
-	// byPod ends with a call that succeeds, with take, or with forget.
+	// byPod has the calls that are running, and those that failed until the failure is reported or the
+	// Pod is gone.
 	byPod map[types.UID]*call
 }
 
-// call is one that runs, or that has failed.
+// call is a call that is running or has failed. The zero call stands for none.
 type call struct {
-	// unprepare tells apart the two calls that there are.
-	unprepare bool
-	running   bool
-	cancel    context.CancelFunc
-	err       error
-	ended     time.Time
+	// isUnprepare says that claims are unprepared, not prepared.
+	isUnprepare bool
+	isRunning   bool
+	cancel      context.CancelFunc
+	err         error
+	ended       time.Time
 }
 
-// beginPrepare asks drivers in the background to prepare claims for a Pod, unless a call runs for it.
-func (c *calls) beginPrepare(pod types.UID, claims []claiminfo.Claim, ended func()) {
-	c.begin(pod, &call{}, func(ctx context.Context) error { return c.prepare(ctx, pod, claims) }, ended)
-}
-
-// beginUnprepare asks drivers in the background to unprepare the claims of a Pod, in the order in which it
-// names them. If they are still asked to prepare them, as for a Pod that is deleted, that is given up, and the
-// Pod is looked at again.
+// beginUnprepare asks drivers in the background to unprepare the claims of a Pod, in the given order. If
+// a call to prepare them is still running, as for a Pod that was just deleted, it is cancelled instead,
+// and the Pod is requeued when that call ends.
 func (c *calls) beginUnprepare(pod types.UID, order []types.NamespacedName, ended func()) {
-	c.begin(pod, &call{unprepare: true}, func(ctx context.Context) error { return c.unprepare(ctx, pod, order) }, ended)
+	c.beginCall(pod, &call{isUnprepare: true}, func(ctx context.Context) error { return c.unprepareClaims(ctx, pod, order) }, ended)
 }
 
-func (c *calls) begin(pod types.UID, now *call, ask func(context.Context) error, ended func()) {
+// beginCall makes a call in the background, unless one is running for the Pod, and calls ended after it.
+func (c *calls) beginCall(pod types.UID, now *call, ask func(context.Context) error, ended func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.byPod[pod]; known != nil && known.running || c.ctx.Err() != nil {
-		if known != nil && now.unprepare && !known.unprepare {
+	if known := c.byPod[pod]; known != nil && known.isRunning || c.ctx.Err() != nil {
+		if known != nil && now.isUnprepare && !known.isUnprepare {
 			known.cancel()
 		}
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	now.running, now.cancel = true, cancel
+	now.isRunning, now.cancel = true, cancel
 	c.byPod[pod] = now
-	c.node.running.Go(func() {
+	c.node.lifetime.running.Go(func() {
 		defer cancel()
 		err := ask(ctx)
 		c.mu.Lock()
-		now.running, now.err, now.ended = false, err, time.Now()
+		now.isRunning, now.err, now.ended = false, err, time.Now()
 		if err == nil {
 			delete(c.byPod, pod)
 		}
@@ -80,41 +78,41 @@ func (c *calls) begin(pod types.UID, now *call, ask func(context.Context) error,
 	})
 }
 
-// take returns the call that runs for a Pod, or the last one if it has failed, once.
-func (c *calls) take(pod types.UID) call {
+// lastCall returns the call that is running for a Pod, or has failed without a report.
+func (c *calls) lastCall(pod types.UID) call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.byPod[pod]
-	switch {
-	case known == nil:
-		return call{}
-	case !known.running:
+	if known := c.byPod[pod]; known != nil {
+		return *known
+	}
+	return call{}
+}
+
+// acknowledge forgets the failed call that a reported error stems from, so that the drivers are asked again.
+// Either error may wrap the other: a plan makes a failure of the call's error, or takes the one inside it.
+func (c *calls) acknowledge(pod types.UID, reported error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.byPod[pod]; known != nil && !known.isRunning && (errors.Is(reported, known.err) || errors.Is(known.err, reported)) {
 		delete(c.byPod, pod)
 	}
-	return *known
 }
 
-// rests reports whether drivers are being asked to unprepare the claims of a Pod that is gone, or have just failed to.
-func (c *calls) rests(pod types.UID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.byPod[pod]
-	return known != nil && known.unprepare && (known.running || time.Since(known.ended) < releaseAgain)
-}
-
-// release has drivers unprepare the claims of Pods that are gone, as reconcileLoop in
-// pkg/kubelet/cm/dra does.
-func (c *calls) release() {
-	users, there := c.node.claims.Pods(), sets.New[types.UID]()
-	if users.Len() == 0 && c.isEmpty() || !c.node.acts() {
+// releaseGonePods asks drivers to unprepare the claims of deleted Pods, like reconcileLoop in
+// pkg/kubelet/cm/dra.
+func (c *calls) releaseGonePods() {
+	users, present := c.node.claims.Pods(), sets.New[types.UID]()
+	if users.Len() == 0 && c.isEmpty() || !c.node.isOwned() {
 		return
 	}
 	for _, pod := range c.node.Caches.Pods.On(c.node.name) {
-		there.Insert(pod.UID)
+		present.Insert(pod.UID)
 	}
-	c.forget(users.Union(there))
-	for pod := range users.Difference(there) {
-		if !c.rests(pod) && !c.node.Caches.HasConsumer(c.node.name, pod) {
+	c.forgetFailedCalls(users.Union(present))
+	for pod := range users.Difference(present) {
+		last := c.lastCall(pod)
+		isReleasing := last.isUnprepare && (last.isRunning || time.Since(last.ended) < releaseRetryInterval)
+		if !isReleasing && !c.node.Caches.HasConsumer(c.node.name, pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}
@@ -126,38 +124,22 @@ func (c *calls) isEmpty() bool {
 	return len(c.byPod) == 0
 }
 
-// forget forgets calls that have failed for Pods that nothing is left of.
-func (c *calls) forget(left sets.Set[types.UID]) {
+// forgetFailedCalls forgets failed calls of all Pods but the given ones.
+func (c *calls) forgetFailedCalls(keep sets.Set[types.UID]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.byPod, func(pod types.UID, known *call) bool { return !known.running && !left.Has(pod) })
+	maps.DeleteFunc(c.byPod, func(pod types.UID, known *call) bool { return !known.isRunning && !keep.Has(pod) })
 }
 
-// prepare asks the drivers of claims to prepare them, in one call per driver, as
-// prepareResources in pkg/kubelet/cm/dra does.
-func (c *calls) prepare(ctx context.Context, pod types.UID, claims []claiminfo.Claim) error {
-	left, err := c.node.claims.Join(pod, claims)
+// prepareClaims asks the drivers of claims to prepare them, in one call per driver, like
+// prepareResources in pkg/kubelet/cm/dra.
+func (c *calls) prepareClaims(ctx context.Context, pod types.UID, claims []claiminfo.Claim) error {
+	unprepared, err := c.node.claims.Join(pod, claims)
 	if err != nil {
 		return err
 	}
-	for driver, batch := range batches(left) {
-		if err := c.prepareBatch(ctx, driver, batch); err != nil {
-			return err
-		}
-	}
-	return c.node.claims.SetPrepared(left)
-}
-
-// batch has claims for one driver.
-type batch struct {
-	claims   []claiminfo.Claim
-	messages []*drav1.Claim
-}
-
-// batches are the claims by driver, in the order of the drivers' names.
-func batches(claims []claiminfo.Claim) func(yield func(driver string, b batch) bool) {
 	byDriver := map[string]batch{}
-	for _, claim := range claims {
+	for _, claim := range unprepared {
 		for _, driver := range claim.Drivers {
 			b := byDriver[driver]
 			b.claims = append(b.claims, claim)
@@ -165,13 +147,18 @@ func batches(claims []claiminfo.Claim) func(yield func(driver string, b batch) b
 			byDriver[driver] = b
 		}
 	}
-	return func(yield func(string, batch) bool) {
-		for _, driver := range sets.List(sets.KeySet(byDriver)) {
-			if !yield(driver, byDriver[driver]) {
-				return
-			}
+	for _, driver := range sets.List(sets.KeySet(byDriver)) {
+		if err := c.prepareBatch(ctx, driver, byDriver[driver]); err != nil {
+			return err
 		}
 	}
+	return c.node.claims.SetPrepared(unprepared)
+}
+
+// batch is what one driver is asked to prepare.
+type batch struct {
+	claims   []claiminfo.Claim
+	messages []*drav1.Claim
 }
 
 func (c *calls) prepareBatch(ctx context.Context, driver string, b batch) error {
@@ -208,9 +195,9 @@ func (c *calls) prepareBatch(ctx context.Context, driver string, b batch) error 
 	return nil
 }
 
-// unprepare asks the drivers of the claims that a Pod is the last user of to unprepare them, in one
-// call per driver, as unprepareResources in pkg/kubelet/cm/dra does.
-func (c *calls) unprepare(ctx context.Context, pod types.UID, order []types.NamespacedName) error {
+// unprepareClaims asks drivers to unprepare the claims that a Pod is the last user of, in one call per
+// driver, like unprepareResources in pkg/kubelet/cm/dra.
+func (c *calls) unprepareClaims(ctx context.Context, pod types.UID, order []types.NamespacedName) error {
 	last := c.node.claims.Leave(pod)
 	slices.SortStableFunc(last, func(a, b claiminfo.Info) int {
 		return slices.Index(order, a.Key()) - slices.Index(order, b.Key())
@@ -224,7 +211,7 @@ func (c *calls) unprepare(ctx context.Context, pod types.UID, order []types.Name
 	var err error
 	for _, driver := range sets.List(sets.KeySet(byDriver)) {
 		if err = c.unprepareBatch(ctx, driver, byDriver[driver]); err != nil {
-			klog.FromContext(ctx).V(2).Info("Unpreparing the claims of the pod failed, trying again", "podUID", pod, "err", err)
+			klog.FromContext(ctx).V(2).Info("Failed to unprepare the claims of the pod; retrying", "podUID", pod, "err", err)
 			break
 		}
 	}
@@ -232,7 +219,7 @@ func (c *calls) unprepare(ctx context.Context, pod types.UID, order []types.Name
 }
 
 func (c *calls) unprepareBatch(ctx context.Context, driver string, claims []*drav1.Claim) error {
-	switch c.node.pluginState() { // by what Stages say
+	switch c.node.stages.pluginState() {
 	case lifecycle.PluginSilent:
 		return plan.UnavailableToUnprepare(driver)
 	case lifecycle.PluginGone:

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,37 +15,37 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Driver answers for the real drivers of a node, in one look at a Pod.
+// Driver answers for the real drivers of a node in one look at a Pod. It changes nothing.
 type Driver struct {
-	node *node // nil where the node has no folder here
-	// unread says that it will have one.
-	unread bool
-	// unusable is why it cannot have one, and claims are those of the Pod then.
+	// node is nil unless this replica has started the node's kubelet. isUnread says that it is going to,
+	// and unusable why it cannot.
+	node     *node
+	isUnread bool
 	unusable *failure
-	claims   map[string]*resourcev1.ResourceClaim
-	pod      *corev1.Pod
+	// claims are the claims of the Pod if the node is unusable.
+	claims map[string]*resourcev1.ResourceClaim
+	pod    *corev1.Pod
 	// state is what Stages say of the node's plugins.
 	state lifecycle.Plugin
-	// templates reports whether a driver has templates.
-	templates func(driver string) bool
+	// hasTemplates reports whether a driver has templates.
+	hasTemplates func(driver string) bool
 
-	// last is the call that runs for the Pod, or has failed.
+	// last is the Pod's call that is running, or has failed without a report.
 	last call
 }
 
-// Driver looks at the real drivers of a node for a Pod, which takes the answer to its last call; or
-// without a Pod, which takes none. Templates says which drivers have
-// templates: of these, only plugins that have registered are real.
-func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, templates func(driver string) bool) plan.Driver {
-	d := &Driver{node: k.get(fake.Name), pod: pod, state: lifecycle.PluginOf(fake), templates: templates}
+// Driver returns what is known now of the real drivers of a node, for a Pod or for none. A driver that
+// has templates is a real one only if its plugin has registered.
+func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
+	d := &Driver{node: k.runningNode(fake.Name), pod: pod, state: lifecycle.PluginOf(fake), hasTemplates: hasTemplates}
 	if d.node == nil {
 		d.unusable = k.failureOf(fake.Name)
-		d.unread = d.unusable == nil && k.Owner.Acts(fake.Name, true)
+		d.isUnread = d.unusable == nil && k.Owner.Acts(fake.Name, true)
 	}
 	switch {
 	case pod == nil:
 	case d.node != nil:
-		d.last = d.node.calls.take(pod.UID)
+		d.last = d.node.calls.lastCall(pod.UID)
 	case d.unusable != nil:
 		d.claims = k.Caches.Claims.Of(pod)
 	}
@@ -53,7 +54,7 @@ func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, templates func(dri
 
 // Has reports whether a driver is real.
 func (d *Driver) Has(driver string) bool {
-	return !d.templates(driver) || d.node != nil && d.node.plugins.Has(driver)
+	return !d.hasTemplates(driver) || d.node != nil && d.node.plugins.Has(driver)
 }
 
 // Registered reports whether a plugin of a driver has registered.
@@ -64,35 +65,36 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	return d.node != nil && d.state != lifecycle.PluginGone && d.node.plugins.Has(driver), nil
 }
 
-// Prepare reports whether the real drivers of claims have prepared them, or are to be asked.
+// Prepare reports whether the real drivers of claims have prepared them, or have to be asked.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
-	left := d.unprepared(claims)
+	unprepared := d.unpreparedClaims(claims)
 	switch {
-	case len(left) == 0:
+	case len(unprepared) == 0:
 		return plan.Answered, nil
-	case d.last.running:
+	case d.last.isRunning:
 		return plan.Outstanding, nil
 	case d.last.err != nil:
 		return plan.Answered, &plan.Failure{Reason: plan.ReasonDriver, Err: d.last.err}
 	case d.state == lifecycle.PluginSilent:
-		return plan.Answered, plan.Unavailable(left[0].Drivers[0])
+		return plan.Answered, plan.Unavailable(unprepared[0].Drivers[0])
 	}
 	return plan.NotAsked, nil
 }
 
-// unprepared are the claims that are not prepared for the Pod, with the real drivers that the
+// unpreparedClaims lists the claims that are not prepared for the Pod, with the real drivers that a
 // kubelet would ask.
-func (d *Driver) unprepared(claims []*resourcev1.ResourceClaim) []claiminfo.Claim {
-	var left []claiminfo.Claim
+func (d *Driver) unpreparedClaims(claims []*resourcev1.ResourceClaim) []claiminfo.Claim {
+	var unprepared []claiminfo.Claim
 	for _, claim := range claims {
-		if drivers := d.driversOf(claim); len(drivers) > 0 && (d.node == nil || !d.node.claims.Prepared(d.pod.UID, claim)) {
-			left = append(left, claiminfo.Claim{ResourceClaim: claim, Drivers: drivers})
+		if drivers := d.realDriversOf(claim); len(drivers) > 0 && (d.node == nil || !d.node.claims.Prepared(d.pod.UID, claim)) {
+			unprepared = append(unprepared, claiminfo.Claim{ResourceClaim: claim, Drivers: drivers})
 		}
 	}
-	return left
+	return unprepared
 }
 
-func (d *Driver) driversOf(claim *resourcev1.ResourceClaim) []string {
+// realDriversOf lists the real drivers of a claim that a kubelet asks to prepare it.
+func (d *Driver) realDriversOf(claim *resourcev1.ResourceClaim) []string {
 	var drivers []string
 	seen := map[string]bool{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
@@ -104,46 +106,45 @@ func (d *Driver) driversOf(claim *resourcev1.ResourceClaim) []string {
 	return drivers
 }
 
-// usesReal reports whether a claim of the Pod has devices of a real driver that is asked to prepare.
-func (d *Driver) usesReal() bool {
+// usesRealDrivers reports whether a kubelet asks a real driver to prepare a claim of the Pod.
+func (d *Driver) usesRealDrivers() bool {
 	for _, claim := range d.claims {
-		if claim.Status.Allocation != nil && len(d.driversOf(claim)) > 0 {
+		if claim.Status.Allocation != nil && len(d.realDriversOf(claim)) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// Entries are none: real drivers write the status of claims themselves.
+// Entries returns none, since real drivers write the status of claims themselves.
 func (d *Driver) Entries(claim *resourcev1.ResourceClaim, _ []*corev1.Pod) (*plan.Entries, error) {
 	return &plan.Entries{Claim: claim}, nil
 }
 
-// Unprepare reports whether no claim is prepared for the Pod by real drivers any more, or these
-// are to be asked.
+// Unprepare reports whether real drivers have unprepared all claims of the Pod, or have to be asked.
 func (d *Driver) Unprepare([]*resourcev1.ResourceClaim) (plan.Answer, error) {
 	switch {
-	case d.unread: // what is prepared is not known yet
+	case d.isUnread: // the checkpoint has not been read
 		return plan.Outstanding, nil
-	case d.unusable != nil && d.usesReal():
+	case d.unusable != nil && d.usesRealDrivers():
 		return plan.NotAsked, d.unusable
 	case d.node == nil || !d.node.claims.Pods().Has(d.pod.UID):
 		return plan.Answered, nil
-	case !d.last.unprepare: // what is asked for the Pod still, or has failed, is to prepare its claims
+	case !d.last.isUnprepare: // the last call was to prepare the claims
 		return plan.NotAsked, nil
-	case d.last.running:
+	case d.last.isRunning:
 		return plan.Outstanding, nil
 	}
 	return plan.NotAsked, d.last.err
 }
 
-// ReportsHealth reports whether any real driver reports the health of its devices, or the Pod shows what one has
-// reported.
+// ReportsHealth reports whether a real driver reports the health of its devices, or the Pod still shows
+// what one reported before.
 func (d *Driver) ReportsHealth() bool {
 	return d.node != nil && (d.node.plugins.ReportHealth() || d.pod != nil && showsHealth(d.pod, ""))
 }
 
-// showsHealth reports whether the status of a Pod has the health of a device, or of any device for "".
+// showsHealth reports whether the status of a Pod shows the health of a device, or of any device for "".
 func showsHealth(pod *corev1.Pod, id corev1.ResourceID) bool {
 	for _, container := range pod.Status.ContainerStatuses {
 		for _, status := range container.AllocatedResourcesStatus {
@@ -155,11 +156,14 @@ func showsHealth(pod *corev1.Pod, id corev1.ResourceID) bool {
 	return false
 }
 
-// Health is what the kubelet shows of an allocated device that a real driver has prepared
-// (UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). A device that the Pod shows as healthy becomes unknown when
-// its driver is gone or silent, even if health is shown only where a driver reports it.
+// Health returns what a kubelet shows of an allocated device that a real driver has prepared
+// (UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). A device that the Pod shows as healthy becomes
+// unknown when its driver is gone or silent, even where only reported health is shown.
 func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	device := d.prepared(claim, result)
+	if d.node == nil {
+		return nil, nil
+	}
+	device := d.node.claims.DeviceFor(claim, result)
 	if device == nil {
 		return nil, nil
 	}
@@ -181,26 +185,26 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	return health, nil
 }
 
-// prepared is what a real driver has returned for an allocated device, or nil.
-func (d *Driver) prepared(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *claiminfo.Device {
-	if d.node == nil {
-		return nil
-	}
-	return d.node.claims.DeviceFor(claim, result)
-}
-
-// Call asks the real drivers of a node what a plan for a Pod says. When they have answered, the Pod
-// is looked at again.
-func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, call *plan.Call, templates func(driver string) bool) {
-	n := k.get(fake.Name)
+// Call asks the real drivers of a node in the background, and requeues the Pod when they have answered.
+func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, request *plan.Call, hasTemplates func(driver string) bool) {
+	n := k.runningNode(fake.Name)
 	if n == nil {
 		return
 	}
 	ended := func() { k.podChanged(observe.Key(pod)) }
-	if call.Unprepare {
+	if request.Unprepare {
 		n.calls.beginUnprepare(pod.UID, facts.ClaimKeys(pod), ended)
 		return
 	}
-	d := &Driver{node: n, pod: pod, templates: templates}
-	n.calls.beginPrepare(pod.UID, d.unprepared(call.Claims), ended)
+	d := &Driver{node: n, pod: pod, hasTemplates: hasTemplates}
+	claims := d.unpreparedClaims(request.Claims)
+	n.calls.beginCall(pod.UID, &call{}, func(ctx context.Context) error { return n.calls.prepareClaims(ctx, pod.UID, claims) }, ended)
+}
+
+// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a Driver
+// no longer gives that answer, and they are asked again.
+func (k *Kubelets) Acknowledge(pod *corev1.Pod, fake *corev1.Node, failure error) {
+	if n := k.runningNode(fake.Name); n != nil {
+		n.calls.acknowledge(pod.UID, failure)
+	}
 }

@@ -1,9 +1,12 @@
 package kubelet
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +30,7 @@ func newDriver(t *testing.T) *Driver {
 	require.NoError(t, err)
 	return &Driver{
 		node: &node{claims: claims, plugins: plugin.NewSet(plugin.Options{})}, pod: claimstest.NewPod("p"),
-		templates: func(driver string) bool { return driver == "template.example.com" },
+		hasTemplates: func(driver string) bool { return driver == "template.example.com" },
 	}
 }
 
@@ -48,7 +51,7 @@ func TestDriversOf(t *testing.T) {
 	both.SkipNodeOperations = skips.SkipNodeOperations
 	claim := claimOf(claimstest.Device("real.example.com", "x"), both, claimstest.Device("template.example.com", "x"), skips)
 	d := newDriver(t)
-	require.Equal(t, []string{"real.example.com"}, d.driversOf(claim))
+	require.Equal(t, []string{"real.example.com"}, d.realDriversOf(claim))
 	answer, err := d.Prepare([]*resourcev1.ResourceClaim{claimOf(skips), claimOf(claimstest.Device("template.example.com", "x"))})
 	require.NoError(t, err)
 	require.Equal(t, plan.Answered, answer)
@@ -67,7 +70,7 @@ func TestPrepareAnswers(t *testing.T) {
 	answer, err := prepare(func(*Driver) {})
 	require.NoError(t, err)
 	require.Equal(t, plan.NotAsked, answer)
-	answer, err = prepare(func(d *Driver) { d.last.running = true })
+	answer, err = prepare(func(d *Driver) { d.last.isRunning = true })
 	require.NoError(t, err)
 	require.Equal(t, plan.Outstanding, answer)
 	_, err = prepare(func(d *Driver) { d.last.err = errBusy })
@@ -76,6 +79,44 @@ func TestPrepareAnswers(t *testing.T) {
 	require.ErrorContains(t, err, "NodePrepareResources: rpc error: code = Unavailable")
 	_, err = prepare(func(d *Driver) { d.node = nil })
 	require.NoError(t, err)
+}
+
+// TestDriverConsumesNothing: each look at the drivers of a Pod has the same answer, until it is reported.
+func TestDriverConsumesNothing(t *testing.T) {
+	const pod = types.UID("p")
+	for name, answer := range map[string]error{
+		"an error":            fmt.Errorf("ask: %w", errBusy),
+		"a failure inside it": errors.Join(plan.NotRegistered("real.example.com")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, claimstest.NewNode("n"))
+				w.start(w.directory)
+				fake, n := claimstest.NewNode("n"), w.kubelets.runningNode("n")
+				joined := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
+				p := claimstest.NewPod("p")
+				p.UID = pod
+				_, err := n.claims.Join(pod, []claiminfo.Claim{joined})
+				require.NoError(t, err)
+				n.calls.beginCall(pod, &call{isUnprepare: true}, func(context.Context) error { return answer }, func() {})
+				synctest.Wait()
+				unprepare := func() error {
+					_, err := w.kubelets.Driver(p, fake, func(string) bool { return false }).Unprepare(nil)
+					return err
+				}
+				require.Equal(t, answer, unprepare())
+				require.Equal(t, answer, unprepare(), "a look consumes nothing")
+				w.kubelets.Acknowledge(p, fake, errors.New("another failure"))
+				require.Equal(t, answer, unprepare())
+				reported := &plan.Failure{Reason: plan.ReasonDriver, Err: answer}
+				if inside, ok := errors.AsType[*plan.Failure](answer); ok {
+					reported = inside
+				}
+				w.kubelets.Acknowledge(p, fake, reported)
+				require.NoError(t, unprepare(), "the driver is asked again")
+			})
+		})
+	}
 }
 
 // TestUnprepareAnswers: a Pod is unprepared when the checkpoint is read and has nothing of it.
@@ -90,11 +131,11 @@ func TestUnprepareAnswers(t *testing.T) {
 	}{
 		"nothing":                {func(*Driver) {}, false, plan.Answered, nil},
 		"prepared":               {func(*Driver) {}, true, plan.NotAsked, nil},
-		"being prepared":         {func(d *Driver) { d.last = call{running: true} }, true, plan.NotAsked, nil},
-		"being unprepared":       {func(d *Driver) { d.last = call{running: true, unprepare: true} }, true, plan.Outstanding, nil},
-		"failed":                 {func(d *Driver) { d.last = call{unprepare: true, err: errBusy} }, true, plan.NotAsked, errBusy},
+		"being prepared":         {func(d *Driver) { d.last = call{isRunning: true} }, true, plan.NotAsked, nil},
+		"being unprepared":       {func(d *Driver) { d.last = call{isRunning: true, isUnprepare: true} }, true, plan.Outstanding, nil},
+		"failed":                 {func(d *Driver) { d.last = call{isUnprepare: true, err: errBusy} }, true, plan.NotAsked, errBusy},
 		"no folder here":         {func(d *Driver) { d.node = nil }, false, plan.Answered, nil},
-		"folder is not read yet": {func(d *Driver) { d.node, d.unread = nil, true }, false, plan.Outstanding, nil},
+		"folder is not read yet": {func(d *Driver) { d.node, d.isUnread = nil, true }, false, plan.Outstanding, nil},
 	} {
 		d := newDriver(t)
 		if test.joined {
@@ -174,12 +215,12 @@ func TestUnprepareWhilePluginIsAway(t *testing.T) {
 		lifecycle.PluginGone:   "DRA driver real.example.com is not registered",
 	} {
 		n := newDriver(t).node
-		n.state = state
+		n.stages.plugin = state
 		n.calls = &calls{node: n, ctx: t.Context(), byPod: map[types.UID]*call{}}
 		claim := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
 		_, err := n.claims.Join("p", []claiminfo.Claim{claim})
 		require.NoError(t, err)
-		require.ErrorContains(t, n.calls.unprepare(t.Context(), "p", nil), want)
+		require.ErrorContains(t, n.calls.unprepareClaims(t.Context(), "p", nil), want)
 		require.True(t, n.claims.Pods().Has("p"), "until the driver is back")
 	}
 }

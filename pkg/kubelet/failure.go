@@ -12,17 +12,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
-// startAgain is how often it is tried to start a node whose files cannot be used.
-const startAgain = 20 * time.Second
+// startRetryInterval is how often kwok-dra tries to start a node whose files cannot be used.
+const startRetryInterval = 20 * time.Second
 
-// failure is why a node cannot serve real drivers: its files cannot be used. No plugin can register
-// then, and what is prepared is not known; a kubelet would not start either. Pods that need none of that
+// failure says why a node cannot serve real drivers: its files cannot be used. No plugin can register
+// then, and nobody knows what is prepared; a kubelet would not start either. Pods that need neither
 // go on.
 type failure struct {
 	node string
 	err  error
-	// ofNode says that the directory can be used, and the folder of the node cannot.
-	ofNode bool
+	// isOfNode says that the directory is fine, and that the folder of the node is not.
+	isOfNode bool
 }
 
 func (f *failure) Error() string {
@@ -31,45 +31,28 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// failureOf is why a node cannot serve real drivers, or nil.
-func (k *Kubelets) failureOf(name string) *failure {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.failures[name]
-}
-
-func (k *Kubelets) forgetFailure(name string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.failures, name)
-}
-
-// report notes that a node cannot serve real drivers, and says so once: in the log, and on the Node where
-// it is about that alone. The Pods of real drivers say it themselves.
-func (k *Kubelets) report(ctx context.Context, fake *corev1.Node, now *failure) {
-	k.mu.Lock()
-	before := k.failures[fake.Name]
-	k.failures[fake.Name] = now
-	k.mu.Unlock()
-	if before != nil && before.Error() == now.Error() {
+// reportFailure reports once that a node cannot serve real drivers: in the log, and in an event on the
+// Node if the failure is that node's alone. Pods of real drivers get their own events.
+func (k *Kubelets) reportFailure(ctx context.Context, fake *corev1.Node, failed *failure) {
+	if isNew := k.recordFailure(fake.Name, failed); !isNew {
 		return
 	}
-	klog.FromContext(ctx).Error(now, "Starting the kubelet of the node failed, trying again", "node", fake.Name)
-	if k.Recorder != nil && now.ofNode {
-		k.Recorder.Event(fake, corev1.EventTypeWarning, v1alpha1.ReasonKubeletNotStarted, v1alpha1.EventMessage(now))
+	klog.FromContext(ctx).Error(failed, "Failed to start the kubelet of the node; retrying", "node", fake.Name)
+	if k.Recorder != nil && failed.isOfNode {
+		k.Recorder.Event(fake, corev1.EventTypeWarning, v1alpha1.ReasonKubeletNotStarted, v1alpha1.EventMessage(failed))
 	}
-	k.nodeChanged(fake.Name) // its Pods need not wait for it any more, or have to say why they do
+	k.nodeChanged(fake.Name) // its Pods need not wait any more, or have to report why they do
 }
 
-// open opens the files of a node. An error is a failure of the node.
-func (k *Kubelets) open(directory string, fake *corev1.Node) (*root.Root, error) {
+// openFolder makes the folder of a node, unless it exists. An error is a *failure.
+func openFolder(directory string, fake *corev1.Node) (*root.Root, error) {
 	opened, err := root.OpenDirectory(directory)
 	if err != nil {
 		return nil, &failure{node: fake.Name, err: err}
 	}
 	folder, err := opened.Make(fake.Name, fake.UID)
 	if err != nil {
-		return nil, &failure{node: fake.Name, err: err, ofNode: true}
+		return nil, &failure{node: fake.Name, err: err, isOfNode: true}
 	}
 	return folder, nil
 }

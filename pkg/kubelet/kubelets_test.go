@@ -19,14 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -73,7 +72,7 @@ func (w *world) start(directory string) {
 	caches := observe.New(w.Server, managed)
 	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Recorder: w.events, Directory: directory, WipeDelay: WipeDelay})
 	w.kubelets = kubelets
-	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
 	running.Go(func() { kubelets.Run(ctx, 2) })
@@ -115,11 +114,7 @@ func slice(driver string, ours bool) *resourcev1.ResourceSlice {
 	return made
 }
 
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble
 
 // TestFolders: the folder of a fake node belongs to its name. It outlives a Node that is registered once
 // more, and goes when there has been none for a while.
@@ -131,7 +126,7 @@ func TestFolders(t *testing.T) {
 		require.NoDirExists(t, w.folder("real"))
 		file := filepath.Join(w.folder("n"), "file")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
-		before := w.kubelets.get("n")
+		before := w.kubelets.runningNode("n")
 
 		w.Remove(claimstest.NewNode("n"))
 		time.Sleep(WipeDelay - time.Second)
@@ -141,7 +136,7 @@ func TestFolders(t *testing.T) {
 		w.Add(again)
 		synctest.Wait()
 		require.FileExists(t, file)
-		require.Same(t, before, w.kubelets.get("n"), "plugins stay connected")
+		require.Same(t, before, w.kubelets.runningNode("n"), "plugins stay connected")
 		found, err := root.Directory(w.directory).Find("n")
 		require.NoError(t, err)
 		require.Equal(t, again.UID, found.UID)
@@ -153,8 +148,8 @@ func TestFolders(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.NoDirExists(t, filepath.Join(w.directory, "n"))
-		require.Nil(t, w.kubelets.get("n"))
-		require.Empty(t, w.kubelets.gone)
+		require.Nil(t, w.kubelets.runningNode("n"))
+		require.Empty(t, w.kubelets.absentSince)
 	})
 }
 
@@ -186,7 +181,7 @@ func TestFoldersOfOthers(t *testing.T) {
 		w.start(w.directory)
 		apitest.Edit(w.Server, "", "n", func(node *corev1.Node) { node.Annotations, node.Labels = nil, nil })
 		synctest.Wait()
-		require.Nil(t, w.kubelets.get("n"))
+		require.Nil(t, w.kubelets.runningNode("n"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.DirExists(t, w.folder("n"))
@@ -287,7 +282,7 @@ func TestStages(t *testing.T) {
 		condition(v1alpha1.PluginRegistered, v1alpha1.PluginCrashed, corev1.ConditionFalse)
 		require.Equal(t, []string{"wipe spec.nodeName=n"}, w.took())
 		w.Add(slice("d", false))
-		time.Sleep(wipeAgain)
+		time.Sleep(wipeInterval)
 		synctest.Wait()
 		require.Equal(t, []string{"ours"}, w.slices())
 		condition(v1alpha1.PluginRegistered, "PluginRegistered", corev1.ConditionTrue)

@@ -13,15 +13,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 )
 
-// metrics are the metrics of plugins.
+// metrics has the metrics of plugins.
 type metrics struct {
 	all   *prometheus.Registry
 	calls *prometheus.HistogramVec
-	// kubelet has the same under the kubelet's name.
+	// kubelet has the calls once more, under the kubelet's own metric name.
 	kubelet *kubeletmetrics.Metrics
 }
 
-func newMetrics(registered func() int, kubelet *kubeletmetrics.Metrics) *metrics {
+func newMetrics(countPlugins func() int, kubelet *kubeletmetrics.Metrics) *metrics {
 	m := &metrics{
 		all:     prometheus.NewRegistry(),
 		kubelet: kubelet,
@@ -34,13 +34,13 @@ func newMetrics(registered func() int, kubelet *kubeletmetrics.Metrics) *metrics
 	plugins := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kwok_dra_registered_plugins",
 		Help: "Plugins of real DRA drivers that have registered on a fake node.",
-	}, func() float64 { return float64(registered()) })
+	}, func() float64 { return float64(countPlugins()) })
 	m.all.MustRegister(m.calls, plugins)
 	return m
 }
 
-// observe sees a call of a plugin.
-func (m *metrics) observe(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+// observeCall is the interceptor that measures calls of plugins.
+func (m *metrics) observeCall(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	began := time.Now()
 	err := invoke(ctx, method, request, reply, conn, options...)
 	took, driver, code := time.Since(began), plugin.DriverOf(ctx), status.Code(err).String()

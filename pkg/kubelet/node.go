@@ -18,92 +18,116 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// lookPeriod is how often the folder of a node is looked at (loopSleepDuration in
+// socketScanInterval is how often a node's folder is scanned for sockets (loopSleepDuration in
 // pkg/kubelet/pluginmanager).
-const lookPeriod = time.Second
+const socketScanInterval = time.Second
 
 // node stands in for the kubelet of one fake node.
 type node struct {
 	*Kubelets
 
 	name string
-	// uid is that of the Node, of which there may be several one after the other. It is of reconcile.
-	uid types.UID
-	// directory is the one that the folder is in, as it is configured.
-	directory string
-	root      *root.Root
-	claims    *claiminfo.Cache
-	plugins   *plugin.Set
-	wipes     *wipes
-	calls     *calls
-	stop      context.CancelFunc
-	running   sync.WaitGroup
-	// lookFailure is why the last look for plugins failed. It is of run.
-	lookFailure string
+	// source belongs to the worker that has the node's key.
+	source  nodeSource
+	root    *root.Root
+	claims  *claiminfo.Cache
+	plugins *plugin.Set
+	wipes   *wipes
+	calls   *calls
+	stages  stagedState
 
-	mu    sync.Mutex
-	state lifecycle.Plugin
-	// restarted is when Stages have last restarted the kubelet. It begins anew with the next look.
-	restarted  metav1.Time
-	restarting bool
+	lifetime lifetime
 }
 
-// start makes the folder of a node, and looks for plugins in it until ctx ends or the node is
+// nodeSource is what a node was made from.
+type nodeSource struct {
+	// uid changes when the Node is deleted and registered again.
+	uid types.UID
+	// directory is the plugins directory as configured, before its links are resolved.
+	directory string
+}
+
+// lifetime ends the goroutines of a node.
+type lifetime struct {
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// stagedState is what Stages say of the node's kubelet and plugins.
+type stagedState struct {
+	mu     sync.Mutex
+	plugin lifecycle.Plugin
+	// restartedAt is the time of the last restart, and isRestartDue says that the sockets have not been
+	// closed for it yet.
+	restartedAt  metav1.Time
+	isRestartDue bool
+}
+
+// startNode makes the folder of a node, and serves the plugins in it until ctx ends or the node is
 // stopped.
-func (k *Kubelets) start(ctx context.Context, directory string, fake *corev1.Node) (*node, error) {
-	folder, err := k.open(directory, fake)
+func (k *Kubelets) startNode(ctx context.Context, directory string, fake *corev1.Node) (*node, error) {
+	folder, err := openFolder(directory, fake)
 	if err != nil {
 		return nil, err
 	}
 	claims, err := claiminfo.Open(filepath.Join(folder.Path, claiminfo.File))
 	if err != nil {
-		return nil, &failure{node: fake.Name, err: err, ofNode: true}
+		return nil, &failure{node: fake.Name, err: err, isOfNode: true}
 	}
-	drivers, err := k.driversOf(ctx, fake.Name)
+	drivers, err := k.realDriversOn(ctx, fake.Name)
 	if err != nil {
 		return nil, err
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("node", fake.Name))
 	ctx, stop := context.WithCancel(ctx)
-	n := &node{Kubelets: k, name: fake.Name, uid: fake.UID, directory: directory, root: folder, claims: claims, stop: stop, restarted: restartedAt(fake)}
+	n := &node{
+		Kubelets: k, name: fake.Name, source: nodeSource{fake.UID, directory}, root: folder, claims: claims,
+		stages: stagedState{plugin: lifecycle.PluginOf(fake), restartedAt: kubeletRestartTime(fake)}, lifetime: lifetime{stop: stop},
+	}
 	n.wipes = &wipes{node: n, ctx: ctx, pending: map[string]context.CancelFunc{}}
 	n.calls = &calls{node: n, ctx: ctx, byPod: map[types.UID]*call{}}
 	n.plugins = plugin.NewSet(plugin.Options{
 		Endpoint:      folder.Endpoint,
 		Changed:       n.pluginChanged,
 		HealthChanged: func(string) { k.nodeChanged(n.name) },
-		Calls:         k.metrics.observe,
+		Calls:         k.metrics.observeCall,
 	})
-	n.state = lifecycle.PluginOf(fake)
-	n.running.Go(func() { n.run(ctx) })
+	n.lifetime.running.Go(func() { n.watchSockets(ctx) })
 	for driver := range drivers {
-		// Unless it comes back, as after every start of a kubelet.
-		n.wipes.schedule(driver) //nolint:contextcheck // it goes on as long as the node
+		// A driver has to come back after each start of a kubelet.
+		n.wipes.scheduleWipe(driver) //nolint:contextcheck // it goes on as long as the node
 	}
 	return n, nil
 }
 
-// acts reports whether this replica acts for the node.
-func (n *node) acts() bool { return n.Owner.Acts(n.name, true) }
+// isOwned reports whether this replica acts for the node.
+func (n *node) isOwned() bool { return n.Owner.Acts(n.name, true) }
 
-// end stops all that belongs to a node, and waits for it.
-func (n *node) end() {
-	n.stop()
-	n.running.Wait()
-}
-
-// run serves the sockets that are there.
-func (n *node) run(ctx context.Context) {
-	ticker := time.NewTicker(lookPeriod)
+// watchSockets serves the plugins whose sockets are in the node's folder. A kubelet that restarts serves
+// none.
+func (n *node) watchSockets(ctx context.Context) {
+	ticker := time.NewTicker(socketScanInterval)
 	defer ticker.Stop()
 	sockets := plugin.NewSockets(n.plugins)
 	defer sockets.Wait()
+	lastFailure := ""
 	for ctx.Err() == nil {
-		if !n.acts() || n.claims.IsOutdated() {
-			n.loop.Add(n.name) // what was read of the node ends
+		if !n.isOwned() || n.claims.IsOutdated() {
+			n.loop.Add(n.name) // ends what was read of the node
 		}
-		n.serve(ctx, sockets)
-		n.calls.release() //nolint:contextcheck // calls go on as long as the node
+		found, err := n.root.Sockets()
+		switch {
+		case err == nil:
+			lastFailure = ""
+			if isRestarting := n.stages.consumeRestart(); isRestarting || n.stages.pluginState() == lifecycle.PluginGone {
+				found = nil
+			}
+			sockets.Sync(ctx, found)
+		case err.Error() != lastFailure:
+			lastFailure = err.Error()
+			klog.FromContext(ctx).Error(err, "Failed to look for DRA plugins; retrying")
+		}
+		n.calls.releaseGonePods() //nolint:contextcheck // calls go on as long as the node
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
@@ -111,77 +135,64 @@ func (n *node) run(ctx context.Context) {
 	}
 }
 
-// serve looks for sockets, of which there are none for a kubelet that restarts.
-func (n *node) serve(ctx context.Context, sockets *plugin.Sockets) {
-	found, err := n.root.Sockets()
-	if err != nil {
-		if text := err.Error(); text != n.lookFailure {
-			n.lookFailure = text
-			klog.FromContext(ctx).Error(err, "Looking for DRA plugins failed, trying again")
-		}
-		return
-	}
-	n.lookFailure = ""
-	if n.takeRestart() || n.pluginState() == lifecycle.PluginGone {
-		found = nil
-	}
-	sockets.Sync(ctx, found)
-}
-
-// pluginChanged has the slices of a driver wiped that cannot be reached, and Pods look at their
-// drivers again.
+// pluginChanged schedules the wipe of the slices of a driver that cannot be reached, and requeues the
+// node's Pods.
 func (n *node) pluginChanged(driver string) {
 	if n.plugins.Connected(driver) {
-		n.wipes.cancel(driver)
+		n.wipes.cancelWipe(driver)
 	} else {
-		n.wipes.schedule(driver)
+		n.wipes.scheduleWipe(driver)
 	}
 	n.nodeChanged(n.name)
 }
 
-func (n *node) pluginState() lifecycle.Plugin {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.state
-}
-
-// observe plays what Stages say of the node's kubelet and plugins. The Node may have been registered
-// once more.
-func (n *node) observe(ctx context.Context, fake *corev1.Node) error {
-	if n.uid != fake.UID {
-		if _, err := n.open(n.directory, fake); err != nil {
+// applyConditions applies what Stages say of the node's kubelet and plugins. The Node may have been
+// deleted and registered again since.
+func (n *node) applyConditions(ctx context.Context, fake *corev1.Node) error {
+	if n.source.uid != fake.UID {
+		if _, err := openFolder(n.source.directory, fake); err != nil {
 			return err
 		}
-		n.uid = fake.UID
+		n.source.uid = fake.UID
 	}
-	n.mu.Lock()
-	before, restarted := n.state, restartedAt(fake)
-	n.state = lifecycle.PluginOf(fake)
-	restart := !restarted.IsZero() && !restarted.Equal(&n.restarted)
-	n.restarted, n.restarting = restarted, n.restarting || restart
-	gone := n.state == lifecycle.PluginGone
-	n.mu.Unlock()
-	if restart {
+	isRestarting, isGone := n.stages.update(lifecycle.PluginOf(fake), kubeletRestartTime(fake))
+	if isRestarting {
 		klog.FromContext(ctx).V(2).Info("Restarting the kubelet of the node", "node", n.name)
 		n.claims.Restart()
 	}
-	if restart || gone && before != lifecycle.PluginGone {
-		n.wipes.all()
+	if isRestarting || isGone {
+		n.wipes.wipeAll()
 	}
 	return nil
 }
 
-// takeRestart reports, once, that the kubelet is to restart.
-func (n *node) takeRestart() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	restart := n.restarting
-	n.restarting = false
-	return restart
+// update reports whether the kubelet restarts with this update, and whether plugins are gone since.
+func (s *stagedState) update(now lifecycle.Plugin, restartedAt metav1.Time) (isRestarting, isGone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isGone = now == lifecycle.PluginGone && s.plugin != lifecycle.PluginGone
+	isRestarting = !restartedAt.IsZero() && !restartedAt.Equal(&s.restartedAt)
+	s.plugin, s.restartedAt, s.isRestartDue = now, restartedAt, s.isRestartDue || isRestarting
+	return isRestarting, isGone
 }
 
-// restartedAt is when Stages have last restarted the kubelet of a node, or zero.
-func restartedAt(fake *corev1.Node) metav1.Time {
+func (s *stagedState) pluginState() lifecycle.Plugin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plugin
+}
+
+// consumeRestart reports, once, that the kubelet is to restart.
+func (s *stagedState) consumeRestart() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isDue := s.isRestartDue
+	s.isRestartDue = false
+	return isDue
+}
+
+// kubeletRestartTime is when Stages last restarted the kubelet of a node, or zero.
+func kubeletRestartTime(fake *corev1.Node) metav1.Time {
 	for _, condition := range fake.Status.Conditions {
 		if condition.Type == v1alpha1.KubeletRestarted && condition.Status == corev1.ConditionTrue {
 			return condition.LastTransitionTime

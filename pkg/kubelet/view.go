@@ -13,22 +13,22 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 )
 
-// Shared is the directory with the folders of nodes as their paths have it, or "".
+// Shared returns the directory of the nodes' folders without symbolic links, or "".
 func (k *Kubelets) Shared() string {
 	if !k.Enabled() {
 		return ""
 	}
-	resolved, err := filepath.EvalSymlinks(k.directory())
+	resolved, err := filepath.EvalSymlinks(k.pluginsDirectory())
 	if err != nil {
 		return "" // no node has a folder yet
 	}
 	return resolved
 }
 
-// View answers for the drivers of a node: for real ones by their CDI specs, and for others as it is
-// told. It returns nil as long as it is not known what is prepared.
+// View returns what the drivers of a node inject: real drivers by their CDI specs, and all others as
+// others says. It returns nil until the node's checkpoint has been read.
 func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) containerview.Drivers {
-	n, failed := k.get(fake.Name), k.failureOf(fake.Name)
+	n, failed := k.runningNode(fake.Name), k.failureOf(fake.Name)
 	switch {
 	case n != nil:
 	case failed != nil:
@@ -46,15 +46,15 @@ func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) contain
 	}
 }
 
-// unreadDrivers answer for the drivers of a node that cannot serve real ones: what these have returned
-// is not known.
+// unreadDrivers stands for the drivers of a node that cannot serve real ones. What real drivers have
+// returned there is unknown.
 type unreadDrivers struct {
 	containerview.Drivers
 	set *config.Set
 	err error
 }
 
-// Injections lists what is injected for each device.
+// Injections implements containerview.Drivers. It fails for devices of real drivers.
 func (d *unreadDrivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
 	for _, result := range results {
 		if d.set == nil || !d.set.HasDriver(result.Driver) {

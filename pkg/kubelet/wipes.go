@@ -18,25 +18,26 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// wipeAgain is how often the slices of a node are wiped whose plugins are gone by what Stages
-// say: real drivers, which know nothing of it, publish them again.
-const wipeAgain = 5 * time.Second
+// wipeInterval is how often the slices of a node are deleted while Stages say that its plugins are gone:
+// real drivers know nothing of that, and publish again.
+const wipeInterval = 5 * time.Second
 
-// wipes are the ResourceSlices of a node that are to be deleted since their driver cannot be
-// reached (pendingWipes in pkg/kubelet/cm/dra/plugin).
+// wipes deletes the ResourceSlices of drivers on a node that cannot be reached (pendingWipes in
+// pkg/kubelet/cm/dra/plugin).
 type wipes struct {
 	node *node
 	ctx  context.Context
 
 	mu sync.Mutex
-	// pending ends the wait for a driver. done and cancel end an entry.
+	// pending cancels the wipe of each driver for which one is scheduled or running.
 	pending map[string]context.CancelFunc
-	// wipingAll says that the slices of all drivers are being deleted, and allDue that this is due.
-	wipingAll, allDue bool
+	// isWipingAll says that a goroutine deletes the slices of all drivers, and isAllDue that it has to
+	// do so once more.
+	isWipingAll, isAllDue bool
 }
 
-// schedule has the slices of a driver deleted after the delay, unless that has begun.
-func (w *wipes) schedule(driver string) {
+// scheduleWipe deletes the slices of a driver after WipeDelay, unless that is scheduled already.
+func (w *wipes) scheduleWipe(driver string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending[driver] != nil || w.ctx.Err() != nil {
@@ -44,29 +45,24 @@ func (w *wipes) schedule(driver string) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.pending[driver] = cancel
-	w.node.running.Go(func() {
+	w.node.lifetime.running.Go(func() {
 		defer cancel()
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(w.node.WipeDelay):
 		}
-		w.wipe(ctx, driver)
-		w.done(ctx, driver)
+		w.deleteSlices(ctx, driver)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if ctx.Err() == nil { // otherwise the entry may belong to a later wipe
+			delete(w.pending, driver)
+		}
 	})
 }
 
-// done gives a driver whose slices are wiped the delay anew, should it publish others.
-func (w *wipes) done(ctx context.Context, driver string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if ctx.Err() == nil { // or there may be a later one
-		delete(w.pending, driver)
-	}
-}
-
-// cancel keeps the slices of a driver, which can be reached again.
-func (w *wipes) cancel(driver string) {
+// cancelWipe keeps the slices of a driver that can be reached again.
+func (w *wipes) cancelWipe(driver string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if cancel := w.pending[driver]; cancel != nil {
@@ -75,40 +71,41 @@ func (w *wipes) cancel(driver string) {
 	}
 }
 
-// all deletes the slices of all drivers, and again as long as Stages say that plugins are gone. However
-// often that is said, there is one who does it, every wipeAgain at most.
-func (w *wipes) all() {
+// wipeAll deletes the slices of all drivers, and repeats that each wipeInterval while Stages say that
+// plugins are gone. One goroutine does it, however often wipeAll is called.
+func (w *wipes) wipeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.allDue = true
-	if w.wipingAll {
+	w.isAllDue = true
+	if w.isWipingAll {
 		return
 	}
-	w.wipingAll = true
-	w.node.running.Go(func() {
-		for w.takeAll() {
-			w.wipe(w.ctx, "")
+	w.isWipingAll = true
+	w.node.lifetime.running.Go(func() {
+		for w.continueWipingAll() {
+			w.deleteSlices(w.ctx, "")
 			select {
 			case <-w.ctx.Done():
 				return
-			case <-time.After(wipeAgain):
+			case <-time.After(wipeInterval):
 			}
 		}
 	})
 }
 
-// takeAll reports whether the slices of all drivers are to be deleted now, and otherwise ends who does it.
-func (w *wipes) takeAll() bool {
-	gone := w.node.pluginState() == lifecycle.PluginGone
+// continueWipingAll reports whether the goroutine of wipeAll has to delete the slices now. It has to end
+// otherwise.
+func (w *wipes) continueWipingAll() bool {
+	isGone := w.node.stages.pluginState() == lifecycle.PluginGone
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wipingAll = w.allDue || gone
-	w.allDue = false
-	return w.wipingAll
+	w.isWipingAll = w.isAllDue || isGone
+	w.isAllDue = false
+	return w.isWipingAll
 }
 
-// driversOf are the real drivers that have slices on a node.
-func (k *Kubelets) driversOf(ctx context.Context, node string) (sets.Set[string], error) {
+// realDriversOn lists the real drivers that have slices on a node.
+func (k *Kubelets) realDriversOn(ctx context.Context, node string) (sets.Set[string], error) {
 	list, err := k.Client.ResourceV1().ResourceSlices().List(ctx, realSlices(node, ""))
 	if err != nil {
 		return nil, fmt.Errorf("list slices of node %s: %w", node, err)
@@ -120,8 +117,8 @@ func (k *Kubelets) driversOf(ctx context.Context, node string) (sets.Set[string]
 	return drivers, nil
 }
 
-// realSlices selects the slices of a real driver on a node, or of all: those that no template
-// has made.
+// realSlices selects the slices of a real driver on a node, or of all real drivers for "". They lack
+// kwok-dra's label.
 func realSlices(node, driver string) metav1.ListOptions {
 	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: node}
 	if driver != "" {
@@ -130,18 +127,18 @@ func realSlices(node, driver string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: selector.String(), LabelSelector: v1alpha1.ManagedByLabel + "!=" + v1alpha1.ManagedByValue}
 }
 
-// wipe deletes the slices of a driver on the node, or of all real drivers, and tries again until
-// it succeeds.
-func (w *wipes) wipe(ctx context.Context, driver string) {
+// deleteSlices deletes the slices of a driver on the node, or of all real drivers for "", and retries
+// until it succeeds.
+func (w *wipes) deleteSlices(ctx context.Context, driver string) {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 5 * time.Minute, Steps: 100}
 	logger := klog.FromContext(ctx).WithValues("node", w.node.name, "driver", driver)
 	_ = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) { // it ends early only with ctx
-		if !w.node.acts() {
+		if !w.node.isOwned() {
 			return true, nil
 		}
 		err := w.node.Client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, realSlices(w.node.name, driver))
 		if err != nil && !apierrors.IsNotFound(err) {
-			logger.Info("Deleting the slices of the driver failed, trying again", "err", err)
+			logger.Info("Failed to delete the slices of the driver; retrying", "err", err)
 			return false, nil
 		}
 		logger.V(2).Info("Deleted the slices of the driver")

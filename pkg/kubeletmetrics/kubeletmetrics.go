@@ -1,7 +1,6 @@
-// Package kubeletmetrics has the kubelet's own metrics of DRA, with its names, labels and buckets
-// (pkg/kubelet/metrics in Kubernetes 1.36), so that what asks for those of real kubelets finds
-// these. They are of all fake nodes together: no query of them is by node, and a histogram for
-// each of 10,000 nodes would be a million series.
+// Package kubeletmetrics has the kubelet's own metrics of DRA, with its names, labels and buckets (pkg/kubelet/metrics in
+// Kubernetes 1.36), so that queries for real kubelets find them. They aggregate all fake nodes: no query is by node, and
+// histograms of 10,000 nodes would be a million series.
 package kubeletmetrics
 
 import (
@@ -11,22 +10,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// methodPrefix and the name of an operation of the kubelet, PrepareResources or UnprepareResources,
-// make the method of drivers that the operation calls.
+// methodPrefix is what the gRPC method of drivers has before the name of a kubelet's operation, PrepareResources or
+// UnprepareResources.
 const methodPrefix = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/Node"
 
-// anyDriver is what the kubelet calls the count of claims of whatever driver.
+// anyDriver is the kubelet's driver_name for the count of all claims.
 const anyDriver = "<any>"
 
-// Metrics are these metrics. Nil ones count nothing.
+// Metrics has the metrics. A nil Metrics records nothing.
 type Metrics struct {
 	operations, calls *prometheus.HistogramVec
 	inUse             *prometheus.Desc
-	// claims counts the claims that are in use by driver, and all.
-	claims func() (byDriver map[string]int, all int)
+	// countInUse counts the claims in use, by driver and in total.
+	countInUse func() (byDriver map[string]int, all int)
 }
 
-// New makes the metrics. What they count in use is set by CountInUse.
+// New returns metrics that count no claims in use until CountInUse is called.
 func New() *Metrics {
 	buckets := prometheus.ExponentialBucketsRange(.1, 40, 15)
 	return &Metrics{
@@ -42,32 +41,32 @@ func New() *Metrics {
 		}, []string{"driver_name", "method_name", "grpc_status_code"}),
 		inUse: prometheus.NewDesc("dra_resource_claims_in_use",
 			"ResourceClaims that are prepared on fake nodes now, by driver; "+anyDriver+" counts each once.", []string{"driver_name"}, nil),
-		claims: func() (map[string]int, int) { return nil, 0 },
+		countInUse: func() (map[string]int, int) { return nil, 0 },
 	}
 }
 
-// CountInUse sets what counts the claims that are in use. Call it before the metrics are collected.
-func (m *Metrics) CountInUse(claims func() (byDriver map[string]int, all int)) {
+// CountInUse sets the function that counts the claims in use. Call it before the metrics are collected.
+func (m *Metrics) CountInUse(inUse func() (byDriver map[string]int, all int)) {
 	if m != nil {
-		m.claims = claims
+		m.countInUse = inUse
 	}
 }
 
-// Operation counts an operation for a Pod.
+// Operation records an operation for a Pod.
 func (m *Metrics) Operation(name string, took time.Duration, failed bool) {
 	if m != nil {
 		m.operations.WithLabelValues(name, strconv.FormatBool(failed)).Observe(took.Seconds())
 	}
 }
 
-// Call counts a call of a driver.
+// Call records a call of a driver.
 func (m *Metrics) Call(driver, method, code string, took time.Duration) {
 	if m != nil {
 		m.calls.WithLabelValues(driver, method, code).Observe(took.Seconds())
 	}
 }
 
-// OperationCall counts the call of a driver that an operation makes.
+// OperationCall records the call that an operation makes to a driver.
 func (m *Metrics) OperationCall(driver, operation, code string, took time.Duration) {
 	m.Call(driver, methodPrefix+operation, code, took)
 }
@@ -83,7 +82,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.operations.Collect(ch)
 	m.calls.Collect(ch)
-	byDriver, all := m.claims()
+	byDriver, all := m.countInUse()
 	for driver, count := range byDriver {
 		ch <- prometheus.MustNewConstMetric(m.inUse, prometheus.GaugeValue, float64(count), driver)
 	}

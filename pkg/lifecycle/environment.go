@@ -14,9 +14,9 @@ import (
 
 // Environment is a CEL environment as kwok sets it up for Stages of a kind.
 type Environment struct {
-	// empty is an object of the kind.
+	// empty is an object of the kind, without content.
 	empty any
-	// setUp takes milliseconds, so it is done once and only if CEL is used.
+	// setUp takes milliseconds, so it runs once, and only if CEL is used.
 	setUp func() (*easycel.Environment, error)
 }
 
@@ -26,8 +26,8 @@ var (
 	PodCEL  = NewEnvironment(&corev1.Pod{})
 )
 
-// NewEnvironment does for objects like an empty one what kwok's own NewEnvironment
-// does. That one knows no limits of what an evaluation may cost.
+// NewEnvironment makes an Environment for objects like an empty one. It does what kwok's own
+// NewEnvironment does, which cannot limit the cost of an evaluation.
 func NewEnvironment(empty any) *Environment {
 	return &Environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
 		registry := easycel.NewRegistry("kwok.ext", easycel.WithTagName("json"))
@@ -38,8 +38,8 @@ func NewEnvironment(empty any) *Environment {
 		for _, one := range cel.DefaultTypes {
 			errs = append(errs, registry.RegisterType(one))
 		}
-		errs = append(errs, register(cel.DefaultFuncs, registry.RegisterFunction),
-			register(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod))
+		errs = append(errs, registerAll(cel.DefaultFuncs, registry.RegisterFunction),
+			registerAll(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod))
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func NewEnvironment(empty any) *Environment {
 	})}
 }
 
-func register(functions map[string][]any, register func(string, any) error) error {
+func registerAll(functions map[string][]any, register func(string, any) error) error {
 	var errs []error
 	for name, overloads := range functions {
 		for _, overload := range overloads {
@@ -57,14 +57,14 @@ func register(functions map[string][]any, register func(string, any) error) erro
 	return errors.Join(errs...)
 }
 
-// compiling guards the type caches of the packages that kwok takes for CEL, which
-// are global maps without a lock. Evaluation does not use them.
-var compiling sync.Mutex
+// celCaches guards the type caches of the packages that kwok uses for CEL: global maps without a
+// lock. Evaluation does not use them.
+var celCaches sync.Mutex
 
 // Program compiles an expression of any type.
 func (e *Environment) Program(source string) (celgo.Program, error) {
-	compiling.Lock()
-	defer compiling.Unlock()
+	celCaches.Lock()
+	defer celCaches.Unlock()
 	environment, err := e.setUp()
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
@@ -72,16 +72,16 @@ func (e *Environment) Program(source string) (celgo.Program, error) {
 	return environment.Program(source, celgo.CostLimit(celCost), celgo.InterruptCheckFrequency(celRoundsTimed))
 }
 
-// compile compiles an expression that gives a bool.
-func (e *Environment) compile(source string) (celgo.Program, error) {
+// compileBool compiles an expression that gives a bool.
+func (e *Environment) compileBool(source string) (celgo.Program, error) {
 	program, err := e.Program(source)
 	if err != nil {
 		return nil, err
 	}
-	// kwok's environment does not know the type of the result. Where an empty object
-	// has what the expression reads, its value does.
+	// kwok's environment does not know the type of the result. The value for an empty object shows
+	// it, if that has what the expression reads.
 	value, _, err := program.Eval(map[string]any{"self": e.empty})
-	if tooCostly(err) {
+	if isTooCostly(err) {
 		return nil, errCostly
 	}
 	if err == nil {
@@ -92,8 +92,8 @@ func (e *Environment) compile(source string) (celgo.Program, error) {
 	return program, nil
 }
 
-// tooCostly reports whether an evaluation was stopped, since it cost too much.
-func tooCostly(err error) bool {
+// isTooCostly reports whether an evaluation was stopped because of its cost.
+func isTooCostly(err error) bool {
 	var stopped interpreter.EvalCancelledError
 	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded
 }

@@ -15,29 +15,31 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/expression"
 )
 
-// A jq selector may read, compare and test, and it may collect what it has read.
-// Nothing of that takes more memory than some bytes for each step, so the limit of
-// steps is one of memory too. What makes values, such as "x" * 500000000, is
-// refused when the selector is read. What takes long in one step is replaced by what
-// takes more steps first.
+// Selectors that kwok-dra evaluates are in a subset of jq, and those of Stages, which kwok evaluates,
+// in any jq. There are two because gojq bounds nothing but steps: in full jq one step of
+// "x" * 500000000 takes half a gigabyte of the process that serves all Nodes, while kwok accepts such
+// a Stage, so that a check of Stages must accept it too.
+//
+// A selector of the subset may read, compare and test, and collect what it has read. That takes some
+// bytes for each step, so the limit of steps also limits memory. What takes long in one step is
+// replaced by more steps.
 const (
-	// jqLength is how long an expression may be, in bytes.
-	jqLength = 10_000
-	// MaxPatternSize is how large a regular expression may be, in instructions, in
-	// templates too.
+	// maxJQLength limits an expression, in bytes.
+	maxJQLength = 10_000
+	// MaxPatternSize limits a regular expression, in instructions. It also holds in templates.
 	MaxPatternSize = 1_000
 )
 
-// jqFunctions are those that selectors may call.
+// jqFunctions are the functions that selectors may call.
 var jqFunctions = []string{
 	"all", "any", "arrays", "booleans", "contains", "empty", "endswith", "first", "has", "isempty", "iterables",
 	"last", "length", "map", "not", "nulls", "numbers", "objects", "scalars", "select", "startswith", "strings",
 	"test", "to_entries", "tonumber", "type", "values",
 }
 
-// jqPrelude stands before each expression. A number of any length is as large as
-// its text. A regular expression takes a round for so many bytes times instructions, and
-// entries and comparisons of values one for each part of them.
+// jqPrelude stands before each expression. It refuses texts too long for numbers. It makes a regular
+// expression take steps by the length of the text and its own size, and to_entries and comparisons
+// take some for each part of a value.
 const jqPrelude = `def _tonumber: tonumber;
 def tonumber: if type == "string" and length > 100 then error("no number") else _tonumber end;
 def _rounds(size): (utf8bytelength * size / 2500 | floor) as $n | reduce range($n) as $_ (.; .);
@@ -47,10 +49,10 @@ def _to_entries: if type == "object" then reduce .[] as $_ (.; .) else . end | t
 def _compared: if type == "object" or type == "array" then reduce .. as $_ (.; .) else . end;
 `
 
-// compileJQ compiles an expression, of any jq where kwok evaluates it.
-func compileJQ(jq *kwokv1alpha1.SelectorJQ, anyJQ bool) (*expression.Requirement, error) {
+// compileJQ compiles an expression. One that kwok evaluates may be any jq.
+func compileJQ(jq *kwokv1alpha1.SelectorJQ, isEvaluatedByKwok bool) (*expression.Requirement, error) {
 	source := jq.Key
-	if !anyJQ {
+	if !isEvaluatedByKwok {
 		bounded, err := boundJQ(source)
 		if err != nil {
 			return nil, err
@@ -64,19 +66,18 @@ func compileJQ(jq *kwokv1alpha1.SelectorJQ, anyJQ bool) (*expression.Requirement
 	return requirement, nil
 }
 
-// boundJQ refuses an expression that may make large values, and replaces what takes long in
-// one step.
+// boundJQ refuses an expression that may make large values, and replaces what takes long in one step.
 func boundJQ(source string) (string, error) {
-	if len(source) > jqLength {
-		return "", fmt.Errorf("is longer than %d characters", jqLength)
+	if len(source) > maxJQLength {
+		return "", fmt.Errorf("is longer than %d characters", maxJQLength)
 	}
 	query, err := gojq.Parse(source)
 	if err != nil {
 		return "", fmt.Errorf("does not compile: %w", err)
 	}
-	c := &jqCheck{}
-	c.walk(reflect.ValueOf(query))
-	if c.collects && c.compares {
+	c := &jqChecker{}
+	c.walkNodes(reflect.ValueOf(query))
+	if c.makesValues && c.comparesValues {
 		c.refuse("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
 	}
 	for _, replace := range c.replacements {
@@ -85,51 +86,51 @@ func boundJQ(source string) (string, error) {
 	return query.String(), c.err
 }
 
-// jqCheck goes through an expression and keeps the first reason to refuse it.
-type jqCheck struct {
+// jqChecker walks an expression and keeps the first reason to refuse it.
+type jqChecker struct {
 	err error
-	// collects tells of lists and objects that are made. Each may hold the same
+	// makesValues is true for an expression that makes lists or objects. Each may hold the same
 	// value many times, so comparing two of them may take for ever.
-	collects bool
-	// compares tells of comparisons without a literal.
-	compares bool
-	// replacements are made once all has been visited.
+	makesValues bool
+	// comparesValues is true for an expression that compares without a literal.
+	comparesValues bool
+	// replacements are made after the walk.
 	replacements []func()
 }
 
-func (c *jqCheck) refuse(reason string) {
+func (c *jqChecker) refuse(reason string) {
 	if c.err == nil {
 		c.err = errors.New(reason)
 	}
 }
 
-// walk visits all that an expression is made of.
-func (c *jqCheck) walk(value reflect.Value) {
+// walkNodes checks all nodes of an expression.
+func (c *jqChecker) walkNodes(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if !value.IsNil() {
-			c.visit(value.Interface())
-			c.walk(value.Elem())
+			c.checkNode(value.Interface())
+			c.walkNodes(value.Elem())
 		}
 	case reflect.Struct:
 		for _, part := range value.Fields() {
-			c.walk(part)
+			c.walkNodes(part)
 		}
 	case reflect.Slice:
 		for i := range value.Len() {
-			c.walk(value.Index(i))
+			c.walkNodes(value.Index(i))
 		}
 	}
 }
 
-func (c *jqCheck) visit(node any) {
+func (c *jqChecker) checkNode(node any) {
 	switch n := node.(type) {
 	case *gojq.Query:
-		c.operator(n)
+		c.checkOperator(n)
 	case *gojq.Func:
-		c.function(n)
+		c.checkFunction(n)
 	case *gojq.Array, *gojq.Object, *gojq.Reduce, *gojq.Foreach:
-		c.collects = true
+		c.makesValues = true
 	case *gojq.FuncDef:
 		c.refuse("def is not supported")
 	case *gojq.Import:
@@ -149,13 +150,13 @@ func (c *jqCheck) visit(node any) {
 	}
 }
 
-func (c *jqCheck) operator(q *gojq.Query) {
+func (c *jqChecker) checkOperator(q *gojq.Query) {
 	switch q.Op {
 	case 0, gojq.OpPipe, gojq.OpComma, gojq.OpAnd, gojq.OpOr, gojq.OpAlt:
 	case gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
 		if !isLiteral(q.Left) && !isLiteral(q.Right) {
-			c.compares = true
-			c.replacements = append(c.replacements, func() { q.Left, q.Right = compared(q.Left), compared(q.Right) })
+			c.comparesValues = true
+			c.replacements = append(c.replacements, func() { q.Left, q.Right = stepThrough(q.Left), stepThrough(q.Right) })
 		}
 	case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
 		if !isNumber(q.Left) && !isNumber(q.Right) {
@@ -166,30 +167,30 @@ func (c *jqCheck) operator(q *gojq.Query) {
 	}
 }
 
-func (c *jqCheck) function(f *gojq.Func) {
+func (c *jqChecker) checkFunction(f *gojq.Func) {
 	switch f.Name {
 	case "map":
-		c.collects = true
+		c.makesValues = true
 	case "to_entries":
-		c.collects = true
+		c.makesValues = true
 		c.replacements = append(c.replacements, func() { f.Name = "_to_entries" })
 	case "contains", "test":
-		c.literals(f)
+		c.checkLiterals(f)
 	}
 	if !strings.HasPrefix(f.Name, "$") && !slices.Contains(jqFunctions, f.Name) {
 		c.refuse(fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", ")))
 	}
 }
 
-// compared makes "(q | _compared)" of a query.
-func compared(q *gojq.Query) *gojq.Query {
+// stepThrough makes "(q | _compared)" of a query.
+func stepThrough(q *gojq.Query) *gojq.Query {
 	call := &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "_compared"}}}
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: q, Op: gojq.OpPipe, Right: call}}}
 }
 
-// literals refuses arguments that are not written out: a regular expression of
-// any size would be compiled for each value.
-func (c *jqCheck) literals(f *gojq.Func) {
+// checkLiterals refuses arguments that are no literals: each value might give another regular
+// expression, of any size.
+func (c *jqChecker) checkLiterals(f *gojq.Func) {
 	for _, argument := range f.Args {
 		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
 			c.refuse(f.Name + " is supported with a literal string only")
@@ -210,8 +211,7 @@ func (c *jqCheck) literals(f *gojq.Func) {
 	})
 }
 
-// PatternSize is the number of instructions of a regular expression. One that is
-// none has no instructions.
+// PatternSize is the number of instructions of a regular expression. It is 0 for an invalid one.
 func PatternSize(pattern string) int {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -224,7 +224,7 @@ func PatternSize(pattern string) int {
 	return len(program.Inst)
 }
 
-// isLiteral reports whether a query is a value that is written out, or several.
+// isLiteral reports whether a query is a literal value, or several.
 func isLiteral(q *gojq.Query) bool {
 	if q.Op == gojq.OpComma {
 		return isLiteral(q.Left) && isLiteral(q.Right)

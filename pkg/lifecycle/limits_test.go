@@ -83,8 +83,8 @@ func TestCostlySteps(t *testing.T) {
 func TestClockOfSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSteps(t.Context())
-		time.Sleep(longest + time.Second) // of the bubble's clock
+		s := newStepLimit(t.Context())
+		time.Sleep(evaluationTimeout + time.Second) // of the bubble's clock
 		for range jqStepsUntimed {
 			s.Done()
 		}

@@ -16,21 +16,20 @@ const (
 	NodeAnnotation = "kwok.x-k8s.io/node"
 	// FakeValue is the value of NodeAnnotation.
 	FakeValue = "fake"
-	// DefaultAnnotationSelector selects the nodes that kwok manages in a cluster by
-	// default.
+	// DefaultAnnotationSelector selects the nodes that kwok manages in a cluster by default.
 	DefaultAnnotationSelector = NodeAnnotation + "=" + FakeValue
 )
 
-// ManagedNodes says which nodes are fake, with kwok's own four options, which
-// exclude each other, but for the two selectors: of both, a node needs to match
-// both. The zero value stands for DefaultAnnotationSelector.
+// ManagedNodes selects the nodes that are fake, by kwok's own four options. They exclude each other,
+// except for the two selectors: a node must match both. The zero value stands for
+// DefaultAnnotationSelector.
 type ManagedNodes struct {
 	// All selects every node.
 	All bool
-	// Annotations selects nodes by their annotations. The server cannot filter
-	// by annotation, so all nodes are watched.
+	// Annotations selects nodes by their annotations. The API server cannot filter by annotation,
+	// so all nodes are watched.
 	Annotations string
-	// Labels selects nodes by their labels, at the server.
+	// Labels selects nodes by their labels. The API server filters by them.
 	Labels string
 	// Single selects the node of this name.
 	Single string
@@ -57,14 +56,13 @@ func (m *ManagedNodes) Complete() error {
 	return nil
 }
 
-// Matches reports whether a node is fake, whether it was listed with Tweak or read
-// by its name. A node that no longer matches must be treated as one that has gone:
-// kwok gets no event when a node loses its annotation.
+// Matches reports whether a node is fake, even if it was not listed with Tweak. Treat a node that no
+// longer matches as deleted: kwok gets no event when a node loses its annotation.
 func (m *ManagedNodes) Matches(node *corev1.Node) bool {
 	return m.annotations.Matches(labels.Set(node.Annotations)) && m.labels.Matches(labels.Set(node.Labels)) && (m.Single == "" || m.Single == node.Name)
 }
 
-// Tweak narrows a list or watch of nodes to what the server can filter.
+// Tweak narrows a list or watch of nodes as far as the API server can filter.
 func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 	options.LabelSelector = m.Labels
 	if m.Single != "" {
@@ -72,13 +70,13 @@ func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 	}
 }
 
-// Hides reports whether a node of this name may exist though it is not listed with Tweak.
+// Hides reports whether a node of this name may exist without being listed with Tweak.
 func (m *ManagedNodes) Hides(name string) bool {
 	return m.Labels != "" || m.Single != "" && m.Single != name
 }
 
-// Others tells which nodes may be someone else's, given those that were listed with
-// Tweak: where only some are listed, all others.
+// Others returns a predicate of the nodes that others may manage, given those that were listed with
+// Tweak: with a narrow selection, all other nodes.
 func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 	names := map[string]bool{}
 	for _, node := range listed {
@@ -87,8 +85,7 @@ func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 	return func(name string) bool { return m.Hides(name) && !names[name] }
 }
 
-// Identity tells two selections of nodes apart, however they are written. That of the
-// default is empty.
+// Identity is equal for equal selections, however they are written. It is empty for the default.
 func (m *ManagedNodes) Identity() string {
 	canonical := func(s labels.Selector) string { return strings.ReplaceAll(s.String(), "==", "=") }
 	parsed := ManagedNodes{All: m.All, Single: m.Single, Labels: canonical(m.labels), Annotations: canonical(m.annotations)}
@@ -98,7 +95,7 @@ func (m *ManagedNodes) Identity() string {
 	return parsed.String()
 }
 
-// String says which nodes are selected, for logs.
+// String describes the selection, for logs.
 func (m *ManagedNodes) String() string {
 	switch {
 	case m.Single != "":

@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a Node or Pod as selectors and templates see it: typed for CEL, and as
-// decoded JSON for jq and templates.
+// Object is a Node or Pod as selectors and templates see it: typed for CEL, and decoded JSON for jq
+// and templates.
 type Object struct {
 	metav1.Object
 
-	// Decoded returns the object as decoded JSON, with its numbers as they are written.
-	// It is made on first use, and must not be changed.
+	// Decoded returns the object as decoded JSON, with numbers as they are written. The first call
+	// makes it. Do not change it.
 	Decoded func() (any, error)
 }
 
-// NodeObject wraps a Node, which must not change afterwards.
+// NodeObject wraps a Node. Do not change the Node afterwards.
 func NodeObject(node *corev1.Node) *Object {
 	return newObject("node", node)
 }
 
-// PodObject wraps a Pod, which must not change afterwards.
+// PodObject wraps a Pod. Do not change the Pod afterwards.
 func PodObject(pod *corev1.Pod) *Object {
 	return newObject("pod", pod)
 }
@@ -37,30 +37,30 @@ func newObject(kind string, typed metav1.Object) *Object {
 		if err != nil {
 			return nil, fmt.Errorf("decode %s %s: %w", kind, typed.GetName(), err)
 		}
-		return asWritten(decoded), nil
+		return toJSONNumbers(decoded), nil
 	})}
 }
 
-// asWritten replaces the numbers in a value by what JSON has for them. jq takes no
-// int64, and templates print the text.
-func asWritten(value any) any {
+// toJSONNumbers replaces the integers in a value by JSON numbers: jq does not accept int64, and
+// templates print the text.
+func toJSONNumbers(value any) any {
 	switch v := value.(type) {
 	case int64:
 		return json.Number(strconv.FormatInt(v, 10))
 	case map[string]any:
 		for key := range v {
-			v[key] = asWritten(v[key])
+			v[key] = toJSONNumbers(v[key])
 		}
 	case []any:
 		for i := range v {
-			v[i] = asWritten(v[i])
+			v[i] = toJSONNumbers(v[i])
 		}
 	}
 	return value
 }
 
-// Slim drops what selectors and templates do not see: managedFields, and
-// heartbeats, which would make every renewal a change.
+// Slim drops what selectors and templates do not see: managedFields, and heartbeats, whose renewal
+// would be a change.
 func Slim(node *corev1.Node) {
 	node.ManagedFields = nil
 	for i := range node.Status.Conditions {

@@ -8,8 +8,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// WipeDelay is how long the kubelet waits for a DRA plugin to come back before it deletes
-// the slices of its driver (defaultWipingDelay in pkg/kubelet/cm/dra).
+// WipeDelay is how long the kubelet waits for a DRA plugin to come back before it deletes the slices
+// of its driver (defaultWipingDelay in pkg/kubelet/cm/dra).
 const WipeDelay = 30 * time.Second
 
 // Plugin is the state of a node's DRA plugins by its condition PluginRegistered.
@@ -18,12 +18,12 @@ type Plugin int
 // The states of plugins.
 const (
 	PluginUp Plugin = iota
-	// PluginSilent has not unregistered, but does not answer.
+	// PluginSilent is registered, but does not answer.
 	PluginSilent
 	PluginGone
 )
 
-// PluginOf reads the condition. A node that does not have it has its plugins up.
+// PluginOf reads the condition. Without it, the plugins of a node are up.
 func PluginOf(node *corev1.Node) Plugin {
 	for _, condition := range node.Status.Conditions {
 		switch {

@@ -1,5 +1,3 @@
-// Package lifecycle is the contract with kwok: which nodes are fake, and which
-// state an object is in, by the selectors of KWOK's Stages.
 package lifecycle
 
 import (
@@ -15,8 +13,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/expression"
 )
 
-// Selector is a compiled selector of a KWOK Stage. It matches what the Stage
-// would match, since it is built from kwok's own expression packages.
+// Selector is a compiled selector of a KWOK Stage. It matches what the Stage would match: it is built
+// from kwok's own expression packages.
 type Selector struct {
 	name         string
 	labels       labels.Selector
@@ -25,25 +23,24 @@ type Selector struct {
 	programs     []celgo.Program
 }
 
-// CompileForNode compiles a selector on Nodes. kwok itself compiles a Stage's
-// selector when it first meets an object, and treats one that does not compile as
-// matching everything; here it is refused when it is read. The
-// path names the selector in errors.
+// CompileForNode compiles a selector on Nodes. kwok compiles the selector of a Stage when it first
+// meets an object, and takes one that does not compile to match everything; CompileForNode refuses
+// it. The path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, NodeCEL, false)
+	return compileSelector(selector, path, NodeCEL, false)
 }
 
 // CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
 func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, PodCEL, false)
+	return compileSelector(selector, path, PodCEL, false)
 }
 
-// CompileForStage compiles a selector that kwok evaluates, which takes any jq.
+// CompileForStage compiles a selector that kwok evaluates, which accepts any jq.
 func CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment) (*Selector, field.ErrorList) {
-	return compile(selector, path, env, true)
+	return compileSelector(selector, path, env, true)
 }
 
-func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, anyJQ bool) (*Selector, field.ErrorList) {
+func compileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, isEvaluatedByKwok bool) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -51,16 +48,16 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Enviro
 	}
 	var errs field.ErrorList
 	for i, match := range selector.MatchExpressions {
-		if err := compiled.add(match, env, anyJQ); err != nil {
-			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describe(match), err.Error()))
+		if err := compiled.addExpression(match, env, isEvaluatedByKwok); err != nil {
+			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describeExpression(match), err.Error()))
 		}
 	}
 	return compiled, errs
 }
 
-// add compiles one expression. The flat form is the jq form of older kwok
-// releases; kwok converts it in the same way.
-func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, anyJQ bool) error {
+// addExpression compiles one expression. The flat form is that of jq in older releases of kwok, which
+// converts it in the same way.
+func (s *Selector) addExpression(match kwokv1alpha1.MatchExpression, env *Environment, isEvaluatedByKwok bool) error {
 	jq := match.JQ
 	if jq == nil && match.Key != "" {
 		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
@@ -69,13 +66,13 @@ func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, any
 	case jq != nil && match.CEL != nil:
 		return errors.New("give either cel, or jq, or key, operator and values")
 	case jq != nil:
-		requirement, err := compileJQ(jq, anyJQ)
+		requirement, err := compileJQ(jq, isEvaluatedByKwok)
 		if err != nil {
 			return err
 		}
 		s.requirements = append(s.requirements, requirement)
 	case match.CEL != nil:
-		program, err := env.compile(match.CEL.Expression)
+		program, err := env.compileBool(match.CEL.Expression)
 		if err != nil {
 			return fmt.Errorf("does not compile: %w", err)
 		}
@@ -86,7 +83,7 @@ func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, any
 	return nil
 }
 
-func describe(match kwokv1alpha1.MatchExpression) string {
+func describeExpression(match kwokv1alpha1.MatchExpression) string {
 	switch {
 	case match.CEL != nil:
 		return match.CEL.Expression
@@ -96,9 +93,9 @@ func describe(match kwokv1alpha1.MatchExpression) string {
 	return match.Key
 }
 
-// Matches reports whether the selector matches the object. A nil selector matches
-// nothing, an empty one everything. An error is one of evaluation, for example
-// a CEL expression that reads a field which the object does not have.
+// Matches reports whether the selector matches the object. A nil selector matches nothing, an empty
+// one everything. The error is of an evaluation, such as a CEL expression that reads a field which
+// the object lacks.
 func (s *Selector) Matches(ctx context.Context, object *Object) (bool, error) {
 	if s == nil || !s.labels.Matches(labels.Set(object.GetLabels())) || !s.annotations.Matches(labels.Set(object.GetAnnotations())) {
 		return false, nil
@@ -121,11 +118,11 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	within := newSteps(ctx)
+	within := newStepLimit(ctx)
 	for _, requirement := range s.requirements {
 		matched, err := requirement.Matches(within, decoded) //nolint:contextcheck // it is within ctx
 		if err == nil && within.left < 0 {
-			err = errEndless // jq that is stopped matches nothing, and says nothing
+			err = errEndless // a jq that was stopped matches nothing, and returns no error
 		}
 		if err != nil || !matched {
 			return false, err
@@ -138,12 +135,12 @@ func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error)
 	if len(s.programs) == 0 {
 		return true, nil
 	}
-	within, cancel := context.WithTimeout(ctx, longest)
+	within, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
 	for _, program := range s.programs {
 		value, _, err := program.ContextEval(within, map[string]any{"self": object.Object})
 		switch {
-		case tooCostly(err):
+		case isTooCostly(err):
 			return false, errCostly
 		case err != nil && ctx.Err() != nil:
 			return false, ctx.Err()

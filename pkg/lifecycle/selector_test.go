@@ -266,7 +266,7 @@ func TestNodeObject(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	for _, source := range selectors {
 		for _, match := range source.MatchExpressions {
-			f.Add(describe(match))
+			f.Add(describeExpression(match))
 		}
 	}
 	for _, source := range []string{`[., .] | [., .] | length`, `reduce .[] as $x (.; {a: ., b: .}) | type`, `"x" * 500000000 | length`, `.. | strings | test("^x+$")`} {

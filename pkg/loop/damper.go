@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Damper calls a function for keys that are added: at once for the first, and then no sooner than
-// a pause after the last call. One call stands for all that were added meanwhile.
+// Damper calls a function for each key that is added: at once if it was not called for the key
+// lately, and otherwise when a pause after the last call ends. One call stands for all
+// additions meanwhile.
 type Damper[K comparable] struct {
 	pause time.Duration
 	call  func(key K)
 
 	mu sync.Mutex
-	// resting has the keys whose pause has not ended, and whether they were added since. The timer of
-	// the pause deletes them.
+	// resting has the keys whose pause has not ended, and whether they were added since. The
+	// timer of the pause deletes them.
 	resting map[K]bool
 }
 
@@ -25,10 +26,10 @@ func NewDamper[K comparable](pause time.Duration, call func(key K)) *Damper[K] {
 // Add calls the function for a key, now or when the key's pause ends.
 func (d *Damper[K]) Add(key K) {
 	d.mu.Lock()
-	_, rests := d.resting[key]
-	d.resting[key] = rests
+	_, isResting := d.resting[key]
+	d.resting[key] = isResting
 	d.mu.Unlock()
-	if !rests {
+	if !isResting {
 		d.call(key)
 		time.AfterFunc(d.pause, func() { d.endPause(key) })
 	}
@@ -36,10 +37,10 @@ func (d *Damper[K]) Add(key K) {
 
 func (d *Damper[K]) endPause(key K) {
 	d.mu.Lock()
-	added := d.resting[key]
+	wasAdded := d.resting[key]
 	delete(d.resting, key)
 	d.mu.Unlock()
-	if added {
+	if wasAdded {
 		d.Add(key)
 	}
 }

@@ -1,6 +1,6 @@
-// Package loop has the one worker loop that all of kwok-dra's controllers run:
-// a queue of keys, a function that brings the object of a key to the state it
-// should be in, and retries with a backoff per key.
+// Package loop has the worker loop that all of kwok-dra's controllers run: a queue of keys, a
+// function that brings the object of a key to the state it should be in, and retries with a
+// backoff per key.
 package loop
 
 import (
@@ -16,25 +16,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to 20 s: whoever
-// tests something waits for it.
-// There is no bucket shared between keys, as in client-go's default limiter: it
-// would hold back a fleet that fails at once for hours.
+// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to 20 s, since people who
+// test something wait for it. Keys share no bucket, as in client-go's default limiter: it
+// would hold back for hours a fleet that fails at once.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 20 * time.Second
 )
 
-// Patience is how often a key may fail before an event says so. What a restart
-// of the API server causes is over by then.
+// Patience is how many times in a row a key fails before an event reports it. Failures that a
+// restart of the API server causes are over by then.
 const Patience = 5
 
-// stuckAfter is how long a key may be worked on before the loop counts as stuck. The
-// API server ends a request after a minute, and a key may take several.
+// stuckAfter is how long a key may be reconciled before the loop counts as stuck. The API
+// server ends a request after a minute, and a key may take several.
 const stuckAfter = 10 * time.Minute
 
-// grace is how long keys may still be worked on when the loop is to end.
-const grace = 5 * time.Second
+// shutdownGrace is how long keys may still be reconciled when the loop is to end.
+const shutdownGrace = 5 * time.Second
 
 // Loop reconciles keys of type K.
 type Loop[K comparable] struct {
@@ -42,15 +41,15 @@ type Loop[K comparable] struct {
 	queue     workqueue.TypedRateLimitingInterface[K]
 	reconcile func(ctx context.Context, key K) error
 
-	// running has when each key began that is worked on.
+	// running has the time at which the reconciliation of each key began.
 	running sync.Map
-	// begun says that there are workers.
-	begun atomic.Bool
+	// hasWorkers says that Run was called.
+	hasWorkers atomic.Bool
 }
 
-// New makes a loop. The name labels its metrics and logs. Reconcile is never
-// run twice at a time for one key; an error it returns is logged, and the key
-// is retried unless the error is Terminal.
+// New makes a loop. The name labels its metrics and logs. Reconcile never runs twice at a time
+// for one key; an error that it returns is logged, and the key is retried unless the error is
+// Terminal.
 func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
 	return &Loop[K]{
@@ -75,16 +74,16 @@ func (l *Loop[K]) Failures(key K) int {
 	return l.queue.NumRequeues(key)
 }
 
-// Idle reports whether the loop runs, and has been through all keys that are not to be
-// tried again later.
+// Idle reports whether the loop runs, and has reconciled all keys but those that are to be
+// retried later.
 func (l *Loop[K]) Idle() bool {
-	idle := l.begun.Load() && l.queue.Len() == 0
-	l.running.Range(func(any, any) bool { idle = false; return false })
-	return idle
+	isIdle := l.hasWorkers.Load() && l.queue.Len() == 0
+	l.running.Range(func(any, any) bool { isIdle = false; return false })
+	return isIdle
 }
 
-// CheckHealth returns an error if the loop is stuck: a key has been worked on for
-// so long that it will never be finished.
+// CheckHealth returns an error if the loop is stuck: one reconciliation takes so long that it
+// will never end.
 func (l *Loop[K]) CheckHealth() error {
 	for key, began := range l.running.Range {
 		if took := time.Since(began.(time.Time)); took > stuckAfter {
@@ -94,30 +93,30 @@ func (l *Loop[K]) CheckHealth() error {
 	return nil
 }
 
-// Run reconciles with that many workers until ctx ends, and returns when the
-// last worker has finished its key. Keys that are being reconciled then have a
-// grace period, so that what takes several writes is not left half done.
+// Run reconciles with that many workers until ctx ends, and returns when the last worker has
+// finished its key. Keys that are being reconciled then have a grace period, so that what
+// takes several writes is not left half done.
 func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	var running sync.WaitGroup
-	l.begun.Store(true)
+	l.hasWorkers.Store(true)
 	for range workers {
 		running.Go(func() {
-			for l.next(ctx, working) {
+			for l.reconcileNext(ctx, working) {
 			}
 		})
 	}
 	<-ctx.Done()
 	l.queue.ShutDown()
-	timer := time.AfterFunc(grace, abort)
+	timer := time.AfterFunc(shutdownGrace, abort)
 	defer timer.Stop()
 	running.Wait()
 }
 
-// next reconciles one key in the working context. Keys still queued when ctx
-// has ended are passed over.
-func (l *Loop[K]) next(ctx, working context.Context) bool {
+// reconcileNext reconciles one key in the working context. It skips keys that are still queued
+// when ctx has ended.
+func (l *Loop[K]) reconcileNext(ctx, working context.Context) bool {
 	key, shutdown := l.queue.Get()
 	if shutdown {
 		return false
@@ -127,30 +126,31 @@ func (l *Loop[K]) next(ctx, working context.Context) bool {
 		l.running.Store(key, time.Now())
 		err := l.reconcile(working, key)
 		l.running.Delete(key)
-		l.settle(ctx, key, err)
+		l.requeueFailed(ctx, key, err)
 	}
 	return true
 }
 
-func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
-	_, terminal := errors.AsType[*terminalError](err)
+// requeueFailed queues a key again if its reconciliation failed and a retry can help.
+func (l *Loop[K]) requeueFailed(ctx context.Context, key K, err error) {
+	_, isTerminal := errors.AsType[*terminalError](err)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
-	case terminal:
-		klog.FromContext(ctx).Error(err, "Reconciling failed, waiting for a change", "key", key)
+	case isTerminal:
+		klog.FromContext(ctx).Error(err, "Failed to reconcile; waiting for a change", "key", key)
 		l.queue.Forget(key)
 	case LostRace(err):
 		l.queue.AddRateLimited(key)
-		klog.FromContext(ctx).V(2).Info("Lost a race, trying again", "key", key, "err", err)
+		klog.FromContext(ctx).V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
 	default:
 		l.queue.AddRateLimited(key)
-		klog.FromContext(ctx).Error(err, "Reconciling failed, trying again", "key", key, "failures", l.queue.NumRequeues(key))
+		klog.FromContext(ctx).Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.queue.NumRequeues(key))
 	}
 }
 
-// LostRace reports whether a write failed because someone else was faster. The
-// cache will show it soon; it is nothing to alarm anyone about.
+// LostRace reports whether a write failed because someone else was faster. The cache will show
+// it soon; it is nothing to alarm anyone about.
 func LostRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
@@ -166,8 +166,7 @@ func Result(err error) string {
 	return "error"
 }
 
-// Terminal marks an error that a retry cannot fix. The key waits until it
-// is added again.
+// Terminal marks an error that a retry cannot fix. The key waits until it is added again.
 func Terminal(err error) error {
 	if err == nil {
 		return nil

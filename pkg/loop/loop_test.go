@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 var errBroken = errors.New("broken")
@@ -24,7 +24,7 @@ var errBroken = errors.New("broken")
 func started(t *testing.T, workers int, reconcile func(ctx context.Context, key string) error) (l *Loop[string], stop func()) {
 	t.Helper()
 	l = New(t.Name(), reconcile)
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -210,7 +210,7 @@ func TestWorkersWorkAtOnce(t *testing.T) {
 	})
 }
 
-// TestShutdown: keys under way have the grace period, queued ones are passed
+// TestShutdown: keys under way have a grace period, queued ones are passed
 // over, and Run returns when the last worker has finished.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestShutdown(t *testing.T) {
 		err         error
 	}{
 		"within grace": {3 * time.Second, 3 * time.Second, nil},
-		"cut off":      {time.Hour, grace, context.Canceled},
+		"cut off":      {time.Hour, shutdownGrace, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,7 +304,7 @@ func TestIdle(t *testing.T) {
 		held := make(chan error)
 		l := New(t.Name(), func(context.Context, string) error { return <-held })
 		require.False(t, l.Idle())
-		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+		ctx, stop := context.WithCancel(runtest.QuietContext(t))
 		defer stop()
 		go l.Run(ctx, 1)
 		synctest.Wait()

@@ -12,8 +12,8 @@ func Compare(a, b string) int {
 	left, right := a, b
 	for left != "" && right != "" {
 		var x, y string
-		x, left = next(left)
-		y, right = next(right)
+		x, left = nextPart(left)
+		y, right = nextPart(right)
 		if c := compareParts(x, y); c != 0 {
 			return c
 		}
@@ -21,9 +21,8 @@ func Compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(left), len(right)), cmp.Compare(a, b))
 }
 
-// next splits off the digits, or else the text without digits, that a name begins
-// with.
-func next(name string) (part, rest string) {
+// nextPart splits off the digits, or else the text without digits, at the beginning of a name.
+func nextPart(name string) (part, rest string) {
 	end := 1
 	for end < len(name) && isDigit(name[end]) == isDigit(name[0]) {
 		end++

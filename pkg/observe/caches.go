@@ -1,9 +1,9 @@
 // Package observe has the caches of all that the controllers observe: Nodes, Pods,
-// ResourceClaims and ResourceSlices. They are started once and synced once. The
-// controllers add handlers and read.
+// ResourceClaims and ResourceSlices. They start together. The controllers add handlers to
+// them and read them.
 //
-// Fleets are large, so a cache keeps of an object only what plans need, and most of
-// that encoded.
+// Fleets are large, so a cache keeps of an object only what plans need, and most of that
+// encoded.
 package observe
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// Caches have one cache of each kind.
+// Caches has one cache for each kind.
 type Caches struct {
 	Nodes  *Nodes
 	Pods   *Pods
@@ -41,14 +41,14 @@ func (c *Caches) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Synced are done when all caches are complete, and each handler has been called with all that
-// there was at the start. Call it when all handlers are added.
+// Synced is done when all caches are complete and each handler has been called with all objects
+// that existed at the start. Call it when all handlers are added.
 func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
 }
 
-// HasConsumer reports whether a Pod with that UID is there that has not ended, and for which a claim on the node is reserved. The
-// Pod may name no claim.
+// HasConsumer reports whether a claim on the node is reserved for a running Pod with that UID.
+// The Pod need not name the claim.
 func (c *Caches) HasConsumer(node string, uid types.UID) bool {
 	return slices.ContainsFunc(c.Claims.On(node), func(claim *Claim) bool {
 		return slices.ContainsFunc(c.Pods.Consumers(claim.Decode()), func(pod *corev1.Pod) bool { return pod.UID == uid })
@@ -61,7 +61,7 @@ type named interface {
 	GetName() string
 }
 
-// Key is the key of an object.
+// Key is the namespace and the name of an object.
 func Key(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }

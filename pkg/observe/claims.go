@@ -16,7 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Claims are all claims.
+// Claims are all ResourceClaims.
 type Claims struct {
 	cached.Informer[*Claim]
 }
@@ -28,15 +28,15 @@ func newClaims(client kubernetes.Interface) *Claims {
 	return &Claims{cached.NewInformer[*Claim](shared, cached.Transform(observeClaim))}
 }
 
-// Claim is what the cache keeps of a claim: what SlimClaim leaves of it, encoded,
-// which takes a fifth of the memory.
+// Claim is what the cache keeps of a claim: what SlimClaim leaves of it. Encoded it takes a
+// fifth of the memory.
 type Claim struct {
 	cached.Object[resourcev1.ResourceClaim, *resourcev1.ResourceClaim]
-	// Node is the node that the claim is allocated on, if there is one.
+	// Node is the node that the claim is allocated on, or empty.
 	Node      string
 	Allocated bool
-	// Ours marks a claim that kwok-dra has written to, or may have to before a Pod
-	// is bound.
+	// Ours marks a claim that kwok-dra has written to, or may have to write to before a Pod is
+	// bound.
 	Ours bool
 }
 
@@ -50,8 +50,8 @@ func observeClaim(claim *resourcev1.ResourceClaim) *Claim {
 	}
 }
 
-// SlimClaim keeps of a claim what preparing needs: whose it is, its status, and
-// who of kwok-dra has written to that.
+// SlimClaim keeps the parts of a claim that preparing needs: its owner, its status, and which
+// of kwok-dra's field managers have written the status.
 func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,8 +71,8 @@ func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return slim
 }
 
-// ownsEntries reports whether a field manager of kwok-dra has entries. One that has
-// withdrawn them all is still listed, without fields.
+// ownsEntries reports whether the field is that of a field manager of kwok-dra that has
+// entries. A manager that has withdrawn all of them stays listed, without fields.
 func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
 	if field.Subresource != "status" || field.Manager != facts.Manager && field.Manager != facts.BindingManager {
 		return false
@@ -80,7 +80,7 @@ func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
 	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.GetRawBytes(), []byte(`"f:devices"`))
 }
 
-// Get returns a claim, or an error that it is not found.
+// Get returns a claim, or a NotFound error.
 func (c *Claims) Get(key types.NamespacedName) (*resourcev1.ResourceClaim, error) {
 	if observed := c.Observed(key); observed != nil {
 		return observed.Decode(), nil
@@ -88,15 +88,15 @@ func (c *Claims) Get(key types.NamespacedName) (*resourcev1.ResourceClaim, error
 	return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
 }
 
-// Of are the claims of a Pod that the cache has, by name.
+// Of returns the claims of a Pod that the cache has, by name.
 func (c *Claims) Of(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
-	known := map[string]*resourcev1.ResourceClaim{}
+	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, key := range facts.ClaimKeys(pod) {
 		if claim, err := c.Get(key); err == nil {
-			known[key.Name] = claim
+			claims[key.Name] = claim
 		}
 	}
-	return known
+	return claims
 }
 
 // Observed returns what the cache keeps of a claim, or nil.
@@ -104,7 +104,7 @@ func (c *Claims) Observed(key types.NamespacedName) *Claim {
 	return c.Informer.Get(key.String())
 }
 
-// On are the claims that are allocated on a node.
+// On returns the claims that are allocated on a node.
 func (c *Claims) On(node string) []*Claim {
 	return c.By(byNode, node)
 }

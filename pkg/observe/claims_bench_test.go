@@ -26,7 +26,7 @@ func BenchmarkObservePod(b *testing.B) {
 				if err := received.Unmarshal(wire); err != nil {
 					b.Fatal(err)
 				}
-				observePod(&received)
+				observePod(&received, nil)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// Nodes are the nodes, fake or not, as the cache has them.
+// Nodes are the nodes that the selection lists, fake or not.
 type Nodes struct {
 	cached.Informer[*Node]
 
@@ -20,31 +20,31 @@ type Nodes struct {
 func newNodes(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Nodes {
 	n := &Nodes{managed: managed}
 	shared := coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak)
-	n.Informer = cached.NewInformer[*Node](shared, cached.Transform(n.observe))
+	n.Informer = cached.NewInformer[*Node](shared, cached.Transform(n.observeNode))
 	return n
 }
 
-// Node is what the cache keeps of a Node: all of it but heartbeats, encoded, which
-// takes a quarter of the memory and tells at once whether an update is a change.
+// Node is what the cache keeps of a Node: all of it but heartbeats. Encoded it takes a quarter
+// of the memory, and shows at once whether an update is a change.
 type Node struct {
 	cached.Object[corev1.Node, *corev1.Node]
-	fake bool
+	isFake bool
 }
 
-func (n *Nodes) observe(node *corev1.Node) *Node {
-	observed := &Node{fake: n.Fake(node)}
+func (n *Nodes) observeNode(node *corev1.Node) *Node {
+	observed := &Node{isFake: n.managed.Matches(node)}
 	lifecycle.Slim(node)
 	before := ""
-	if known := n.Informer.Get(node.Name); known != nil {
-		before = known.Encoded
+	if last := n.Informer.Get(node.Name); last != nil {
+		before = last.Encoded
 	}
 	observed.Object = cached.Keep(node, before)
 	return observed
 }
 
-// Handle calls changed with the name of each node that is there, and that is added,
-// changed or deleted. Old and now are nil where it was not, or is no longer, there. A
-// heartbeat is no change. Call it before Run.
+// Handle calls changed with the name of each node that exists at the start, and of each that is
+// added, changed or deleted. Old is nil for a new node, now for a deleted one. A heartbeat is
+// no change. Call it before Run.
 func (n *Nodes) Handle(changed func(name string, old, now *Node)) {
 	n.Informer.Handle(cache.TypedResourceEventHandlerFuncs[*Node]{
 		AddFunc: func(now *Node) { changed(now.Name, nil, now) },
@@ -59,24 +59,24 @@ func (n *Nodes) Handle(changed func(name string, old, now *Node)) {
 	})
 }
 
-// Get returns the node, or nil where it does not exist or is not fake.
+// Get returns the node, or nil if it does not exist or is not fake.
 func (n *Nodes) Get(name string) *corev1.Node {
-	if known := n.Informer.Get(name); known != nil && known.fake {
-		return known.Decode()
+	if node := n.Informer.Get(name); node != nil && node.isFake {
+		return node.Decode()
 	}
 	return nil
 }
 
-// Has reports whether Get returns a node, which costs less than to get it.
+// Has reports whether Get returns a node. It costs less, since it decodes nothing.
 func (n *Nodes) Has(name string) bool {
-	known := n.Informer.Get(name)
-	return known != nil && known.fake
+	node := n.Informer.Get(name)
+	return node != nil && node.isFake
 }
 
-// Labels are the fake nodes with their labels. Each node is decoded for that.
+// Labels iterates over the fake nodes with their labels. It decodes each node.
 func (n *Nodes) Labels(yield func(node string, labels map[string]string) bool) {
-	for known := range n.All() {
-		if known.fake && !yield(known.Name, known.Decode().Labels) {
+	for node := range n.All() {
+		if node.isFake && !yield(node.Name, node.Decode().Labels) {
 			return
 		}
 	}
@@ -87,9 +87,9 @@ func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
 }
 
-// Others reports whether a node may be someone else's: only some nodes are listed,
-// and it is not among them. It may as well be gone, or have left the selection; who
-// has acted for it knows that.
+// Others reports whether a node may belong to another installation: only selected nodes are
+// listed, and it is not one of them. It may also be gone, or have left the selection; whoever
+// managed it knows.
 func (n *Nodes) Others(name string) bool {
 	return n.managed.Hides(name) && n.Informer.Get(name) == nil
 }

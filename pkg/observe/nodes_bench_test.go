@@ -52,7 +52,7 @@ func BenchmarkObserveNode(b *testing.B) {
 	receive := func() *Node {
 		var node corev1.Node
 		require.NoError(b, node.Unmarshal(wire))
-		return nodes.observe(&node)
+		return nodes.observeNode(&node)
 	}
 	before := nodes.Informer.Get(playedNode().Name)
 	b.ReportAllocs()
@@ -67,7 +67,7 @@ func BenchmarkObserveNode(b *testing.B) {
 func BenchmarkGetNode(b *testing.B) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(b, managed.Complete())
-	observed := newNodes(fake.NewClientset(), managed).observe(playedNode())
+	observed := newNodes(fake.NewClientset(), managed).observeNode(playedNode())
 	b.ReportAllocs()
 	for b.Loop() {
 		observed.Decode()

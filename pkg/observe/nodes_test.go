@@ -147,12 +147,12 @@ func TestObserveNode(t *testing.T) {
 	see := func(change func(*corev1.Node)) *Node {
 		node := fakeNode("n")
 		change(node)
-		return nodes.observe(node)
+		return nodes.observeNode(node)
 	}
 	first := see(func(node *corev1.Node) { node.Labels = map[string]string{"a": "b", "c": "d"} })
 	second := see(func(node *corev1.Node) { node.ResourceVersion, node.Annotations = "2", nil })
-	require.True(t, first.fake)
-	require.False(t, second.fake)
+	require.True(t, first.isFake)
+	require.False(t, second.isFake)
 
 	old, now := first.Decode(), second.Decode()
 	require.Equal(t, "b", old.Labels["a"])

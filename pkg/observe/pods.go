@@ -26,16 +26,15 @@ func newPods(client kubernetes.Interface) *Pods {
 	bound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
 	shared := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), bound)
 	p := &Pods{}
-	p.Informer = cached.NewInformer[*Pod](shared, cached.Transform(p.observe))
+	p.Informer = cached.NewInformer[*Pod](shared, cached.Transform(func(pod *corev1.Pod) *Pod { return observePod(pod, p.Informer.Get(Key(pod).String())) }))
 	return p
 }
 
-// Pod is what the cache keeps of a Pod. Most Pods of a cluster have no claims, and an
-// empty corev1.Pod alone takes more than a kilobyte. One with claims is kept whole,
-// since selectors and templates may see all of it, but encoded, which takes a third of
-// the memory.
+// Pod is what the cache keeps of a Pod. A Pod with claims is kept whole, since selectors and
+// templates may see all of it, but encoded, which takes a third of the memory. Most Pods of a
+// cluster have no claims, and an empty corev1.Pod alone takes more than a kilobyte.
 type Pod struct {
-	// Where the Pod has no claims, only the Meta is there, and Node and Terminal.
+	// Without claims, a Pod has only the Meta, Node and Terminal.
 	cached.Object[corev1.Pod, *corev1.Pod]
 	Node     string
 	Claims   []types.NamespacedName
@@ -45,34 +44,27 @@ type Pod struct {
 // HasClaims reports whether the Pod has claims.
 func (p *Pod) HasClaims() bool { return p.Encoded != "" }
 
-// observe keeps a Pod. A claim that it once had stays with it, whatever clients do to its status: a kubelet goes by what it has
-// prepared for the Pod's UID.
-func (p *Pods) observe(pod *corev1.Pod) *Pod {
-	if known := p.Informer.Get(Key(pod).String()); known != nil && known.UID == pod.UID && lacksAny(facts.ClaimKeys(pod), known.Claims) {
-		facts.KeepClaimNames(pod, known.Decode())
+// observePod keeps a Pod. A claim that it had when it was last seen stays with it, whatever
+// clients do to its status: a kubelet goes by what it has prepared for the Pod's UID.
+func observePod(pod *corev1.Pod, last *Pod) *Pod {
+	if last != nil && last.UID == pod.UID {
+		claims := facts.ClaimKeys(pod)
+		if slices.ContainsFunc(last.Claims, func(key types.NamespacedName) bool { return !slices.Contains(claims, key) }) {
+			facts.KeepClaimNames(pod, last.Decode())
+		}
 	}
-	return observePod(pod)
-}
-
-// lacksAny reports whether some of the wanted claims are missing.
-func lacksAny(claims, wanted []types.NamespacedName) bool {
-	return slices.ContainsFunc(wanted, func(key types.NamespacedName) bool { return !slices.Contains(claims, key) })
-}
-
-func observePod(pod *corev1.Pod) *Pod {
 	observed := &Pod{Terminal: facts.IsTerminal(pod)}
 	if !facts.UsesClaims(pod) {
 		observed.Meta, observed.Node = cached.MetaOf(pod), unique.Make(pod.Spec.NodeName).Value()
 		return observed
 	}
 	observed.Node, observed.Claims = pod.Spec.NodeName, facts.ClaimKeys(pod)
-	// Selectors and templates do not see managedFields.
-	pod.ManagedFields = nil
+	pod.ManagedFields = nil // selectors and templates do not see them
 	observed.Object = cached.Keep(pod, "")
 	return observed
 }
 
-// The indices of Pods with claims, and of claims.
+// The names of the indices of Pods with claims, and of claims.
 const (
 	byNode  = "node"
 	byClaim = "claim"
@@ -109,24 +101,25 @@ func (p *Pods) Get(key types.NamespacedName) *corev1.Pod {
 	return nil
 }
 
-// Has reports whether the cache has a Pod, with claims or without.
+// Has reports whether the cache has a Pod, even if it has no claims.
 func (p *Pods) Has(key types.NamespacedName, uid types.UID) bool {
 	pod := p.Informer.Get(key.String())
 	return pod != nil && pod.UID == uid
 }
 
-// On are the Pods with claims on a node.
+// On returns the Pods with claims on a node.
 func (p *Pods) On(node string) []*Pod {
 	return p.By(byNode, node)
 }
 
-// Using are the Pods with a claim.
+// Using returns the Pods that name a claim.
 func (p *Pods) Using(claim types.NamespacedName) []*Pod {
 	return p.By(byClaim, claim.String())
 }
 
-// Consumers are the Pods that a claim is reserved for and that have not ended. A Pod that does not name the claim, as after
-// a client has dropped that from its status, is one by its UID; of it only what identifies it is known, and its node.
+// Consumers returns the running Pods that a claim is reserved for. A Pod that does not name the
+// claim, as after a client has dropped that from its status, counts by its UID; it has only
+// what identifies it, and its node.
 func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, observed := range p.Using(Key(claim)) {

@@ -34,7 +34,7 @@ func TestObservePod(t *testing.T) {
 	meta := func(pod *corev1.Pod) cached.Meta {
 		return cached.Meta{Name: pod.Name, Namespace: "default", UID: pod.UID, ResourceVersion: "5"}
 	}
-	seen := observePod(with)
+	seen := observePod(with, nil)
 	require.Equal(t, kept, seen.Decode())
 	one, other := seen.Decode(), seen.Decode()
 	require.NotSame(t, one, other, "a copy")
@@ -44,7 +44,7 @@ func TestObservePod(t *testing.T) {
 	require.False(t, seen.Terminal)
 	want := &Pod{Node: "n"}
 	want.Meta = meta(without)
-	require.Equal(t, want, observePod(without))
+	require.Equal(t, want, observePod(without, nil))
 	require.False(t, want.HasClaims())
 }
 
@@ -64,7 +64,7 @@ func TestPodsWithoutClaimsAreCheap(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("a-workload-5d4f8c7b9-%05d", i), Namespace: fmt.Sprintf("team-%d", i%100), ResourceVersion: fmt.Sprint(1e6 + i),
 		}}
-		require.NoError(t, store.Add(observePod(pod)))
+		require.NoError(t, store.Add(observePod(pod, nil)))
 	}
 	each := (heap() - before) / pods
 	t.Logf("%d bytes for each Pod without claims", each)

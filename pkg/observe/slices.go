@@ -15,15 +15,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Slices are the slices that kwok-dra owns.
+// Slices are the slices that have kwok-dra's label.
 type Slices struct {
 	cached.Informer[*facts.Slice]
 
-	// Annotate, if there is one, makes the Note of each slice. Set it before the caches run.
+	// Annotate, if it is set, makes the Note of each slice. Set it before the caches run.
 	Annotate func(slice *resourcev1.ResourceSlice) any
 }
 
-// byKey indexes slices by what they are of.
+// byKey indexes slices by their node or shared pool.
 const byKey = "key"
 
 func newSlices(client kubernetes.Interface) *Slices {
@@ -34,11 +34,11 @@ func newSlices(client kubernetes.Interface) *Slices {
 	shared := resourceinformers.NewFilteredResourceSliceInformer(client, 0, indexers,
 		func(options *metav1.ListOptions) { options.LabelSelector = ours })
 	s := &Slices{}
-	s.Informer = cached.NewInformer[*facts.Slice](shared, cached.Transform(s.observe))
+	s.Informer = cached.NewInformer[*facts.Slice](shared, cached.Transform(s.observeSlice))
 	return s
 }
 
-func (s *Slices) observe(slice *resourcev1.ResourceSlice) *facts.Slice {
+func (s *Slices) observeSlice(slice *resourcev1.ResourceSlice) *facts.Slice {
 	observed := facts.ObserveSlice(slice)
 	if s.Annotate != nil {
 		observed.Note = s.Annotate(slice)
@@ -46,13 +46,13 @@ func (s *Slices) observe(slice *resourcev1.ResourceSlice) *facts.Slice {
 	return observed
 }
 
-// Of are the slices of a node or pool.
+// Of returns the slices of a node or of a pool that nodes share.
 func (s *Slices) Of(key facts.SlicesKey) []*facts.Slice {
 	return s.By(byKey, key.String())
 }
 
-// HaveDevice reports whether an allocated device is in a slice, of a node or of a pool
-// that nodes share.
+// HaveDevice reports whether an allocated device is in a slice of the node, or of a pool that
+// nodes share.
 func (s *Slices) HaveDevice(node string, result *resourcev1.DeviceRequestAllocationResult) bool {
 	has := func(o *facts.Slice) bool {
 		return o.Driver == result.Driver && o.Pool == result.Pool && slices.Contains(o.Devices.List(), result.Device)

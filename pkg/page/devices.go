@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// look is how often a request that waits looks for a change, which costs next to nothing.
-	look = 100 * time.Millisecond
-	// patience is how long a request waits for a change.
-	patience = 25 * time.Second
-	// worthIt is the size from which on an answer is compressed.
-	worthIt = 4 << 10
+	// pollInterval is how often a waiting request checks for a change. A check costs next to nothing.
+	pollInterval = 100 * time.Millisecond
+	// longPollTimeout is how long a request waits for a change before it is answered with 204.
+	longPollTimeout = 25 * time.Second
+	// minCompressed is the smallest answer in bytes that is compressed.
+	minCompressed = 4 << 10
 )
 
-// devices serves GET /api/devices: the devices that kwok-dra has published, and
+// serveDevices serves GET /api/devices: the devices that kwok-dra has published, and
 // their states. The answer is at most a second old.
 //
 //	{
@@ -34,6 +34,7 @@ const (
 //	  "items": [{                      // nodes, and pools that nodes share, by id
 //	    "id": "node/h100-0",           // or "pool/<driver>/<pool>"
 //	    "node": "h100-0",              // absent for a pool that nodes share
+//	    "notReady": true,              // absent unless the node is not Ready: all its devices that no claim has are blocked
 //	    "pools": [{                    // by driver and name; empty for a fake node without devices
 //	      "driver": "gpu.nvidia.com", "name": "h100-0", "generation": 1,
 //	      "slices": 1, "resourceSliceCount": 1,   // where they differ, the pool is incomplete
@@ -79,8 +80,8 @@ const (
 // of a DeviceTaintRule that selects it. It is
 // failing when it cannot be prepared for a claim, or its driver says that it is not
 // ready, prepared when kwok-dra has prepared it for a claim, allocated when a claim has
-// it. It is blocked when no claim has it and none can: others have the counters
-// that it needs. A shared device with claims is blocked by what it has no more of, and
+// it. It is blocked when no claim has it and none can: its node is not Ready, or others have
+// the counters that it needs. A shared device with claims is blocked by what it has no more of, and
 // its state is that of its claims. New fields may be added; a client should ignore
 // those that it does not know.
 //
@@ -110,34 +111,34 @@ const (
 // and no revision. Of devices it has names, states and claims, and of claims namespaces,
 // names, prepared and adminAccess; all else of them is not remembered and left out. Kinds
 // are those of an answer of now, as far as there still are such pools. It is 404 until the timeline has begun, which is when all caches are complete.
-func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
+func (f *feed) serveDevices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	if at := r.URL.Query().Get("at"); at != "" {
-		f.past(w, r, at)
+		f.servePast(w, r, at)
 		return
 	}
 	if since := r.URL.Query().Get("since"); since != "" {
-		f.follow(w, r, since)
+		f.serveChanges(w, r, since)
 		return
 	}
-	if tag := r.Header.Get("If-None-Match"); tag != "" && strings.Contains(tag, quoted(f.current())) {
-		w.Header().Set("ETag", "W/"+quoted(f.current()))
+	if tag := r.Header.Get("If-None-Match"); tag != "" && strings.Contains(tag, quoteTag(f.currentRevision())) {
+		w.Header().Set("ETag", "W/"+quoteTag(f.currentRevision()))
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	tell(w, r, f.since(""))
+	writeAnswer(w, r, f.answerSince(""))
 }
 
-// follow answers when there is something new.
-func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
+// serveChanges answers as soon as something has changed since a revision.
+func (f *feed) serveChanges(w http.ResponseWriter, r *http.Request, since string) {
 	var answer *Answer
-	err := wait.PollUntilContextTimeout(r.Context(), look, patience, true, func(context.Context) (bool, error) {
-		answer = f.since(since)
+	err := wait.PollUntilContextTimeout(r.Context(), pollInterval, longPollTimeout, true, func(context.Context) (bool, error) {
+		answer = f.answerSince(since)
 		return answer != nil, nil
 	})
 	switch {
 	case err == nil:
-		tell(w, r, answer)
+		writeAnswer(w, r, answer)
 	case r.Context().Err() != nil:
 		http.Error(w, "kwok-dra ends", http.StatusServiceUnavailable)
 	default:
@@ -145,18 +146,18 @@ func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
 	}
 }
 
-func quoted(revision string) string { return `"` + revision + `"` }
+func quoteTag(revision string) string { return `"` + revision + `"` }
 
-// tell sends an answer.
-func tell(w http.ResponseWriter, r *http.Request, answer *Answer) {
+// writeAnswer sends an answer, with its revision as the ETag if it has all items.
+func writeAnswer(w http.ResponseWriter, r *http.Request, answer *Answer) {
 	if answer.Since == "" {
-		w.Header().Set("ETag", "W/"+quoted(answer.Revision))
+		w.Header().Set("ETag", "W/"+quoteTag(answer.Revision))
 	}
-	write(w, r, answer)
+	writeJSON(w, r, answer)
 }
 
-// write sends an answer. An error means that the client has gone.
-func write(w http.ResponseWriter, r *http.Request, answer any) {
+// writeJSON sends an answer as JSON. A failed write means that the client has gone.
+func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -165,7 +166,7 @@ func write(w http.ResponseWriter, r *http.Request, answer any) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Vary", "Accept-Encoding")
-	if len(body) < worthIt || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if len(body) < minCompressed || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		_, _ = w.Write(body)
 		return
 	}

@@ -20,7 +20,7 @@ func TestDevices(t *testing.T) {
 		w := newWorld(t, "a", "b")
 		w.allocate("b", "c")
 		response := w.get("/api/devices")
-		revision := w.feed.current()
+		revision := w.feed.currentRevision()
 		kind := w.decode(w.get("/api/devices")).Kinds[0].ID
 		require.Equal(t, `W/"`+revision+`"`, response.Header().Get("ETag"))
 		require.JSONEq(t, `{
@@ -40,10 +40,27 @@ func TestDevices(t *testing.T) {
 	})
 }
 
+// TestNodeNotReady sends a node again that is no longer ready, also one without devices.
+func TestNodeNotReady(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.retired["b"] = true
+		before := w.feed.currentRevision()
+		w.change(func() { w.notReady = map[string]bool{"a": true, "b": true} })
+		time.Sleep(inventoryInterval)
+		answer := w.get("/api/devices?since=" + before)
+		text := answer.Body.String()
+		require.Contains(t, text, `"node":"a","notReady":true,`)
+		require.Contains(t, text, `"node":"b","notReady":true,`)
+		require.Contains(t, text, `"blockedBy":"node a, which is not Ready"`)
+		require.Equal(t, map[string]string{"node/a": "blocked", "node/b": ""}, w.decode(answer).states())
+	})
+}
+
 func TestDevicesOfNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
-		revision := w.feed.current()
+		revision := w.feed.currentRevision()
 		require.JSONEq(t, `{"revision": "`+revision+`", "drivers": [], "items": []}`, w.get("/api/devices").Body.String())
 	})
 }
@@ -57,7 +74,7 @@ func TestDevicesAreNotSentAgain(t *testing.T) {
 		require.Equal(t, tag, again.Header().Get("ETag"))
 		require.Zero(t, again.Body.Len())
 		w.allocate("a", "c")
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		require.Equal(t, map[string]string{"node/a": "allocated"}, w.decode(w.get("/api/devices", "If-None-Match", tag)).states())
 	})
 }
@@ -67,7 +84,7 @@ func TestChangesComeOneByOne(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		all := w.decode(w.get("/api/devices"))
 		require.Empty(t, all.Since)
-		time.AfterFunc(10*time.Second-look/2, func() { w.allocate("b", "x") })
+		time.AfterFunc(10*time.Second-pollInterval/2, func() { w.allocate("b", "x") })
 		answer, took := w.since(all.Revision)
 		require.Equal(t, 10*time.Second, took, "at once, after it was quiet")
 		require.Equal(t, all.Revision, answer.Since)
@@ -75,9 +92,9 @@ func TestChangesComeOneByOne(t *testing.T) {
 
 		w.allocate("b", "")
 		w.allocate("a", "x")
-		time.AfterFunc(interval/4, func() { w.remove("c") })
+		time.AfterFunc(inventoryInterval/4, func() { w.remove("c") })
 		next, took := w.since(answer.Revision)
-		require.Equal(t, interval, took, "no more often than once in an interval")
+		require.Equal(t, inventoryInterval, took, "no more often than once in an interval")
 		require.Equal(t, map[string]string{"node/a": "allocated", "node/b": "free"}, next.states())
 		require.Equal(t, []string{"node/c"}, next.Removed)
 
@@ -114,7 +131,7 @@ func TestNoChange(t *testing.T) {
 		began := time.Now()
 		response := w.get("/api/devices?since=" + all.Revision)
 		require.Equal(t, http.StatusNoContent, response.Code)
-		require.Equal(t, patience, time.Since(began))
+		require.Equal(t, longPollTimeout, time.Since(began))
 		require.Equal(t, 1, w.taken())
 		w.change(func() {})
 		require.Equal(t, http.StatusNoContent, w.get("/api/devices?since="+all.Revision).Code)
@@ -142,7 +159,7 @@ func TestPagesShareTheWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a")
 		for range 20 {
-			revision := w.feed.current()
+			revision := w.feed.currentRevision()
 			go w.get("/api/devices?since=" + revision)
 		}
 		synctest.Wait()
@@ -150,13 +167,13 @@ func TestPagesShareTheWork(t *testing.T) {
 		for second := range 10 {
 			w.allocate("a", fmt.Sprint(second))
 			for range 5 {
-				go w.get("/api/devices?since=" + w.feed.current())
+				go w.get("/api/devices?since=" + w.feed.currentRevision())
 			}
-			time.Sleep(interval)
+			time.Sleep(inventoryInterval)
 			synctest.Wait()
 		}
 		require.LessOrEqual(t, w.taken(), 11)
-		time.Sleep(patience)
+		time.Sleep(longPollTimeout)
 	})
 }
 
@@ -165,11 +182,11 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a")
 		first := w.decode(w.get("/api/devices"))
-		time.Sleep(keep - time.Second)
+		time.Sleep(keepWithoutViewers - time.Second)
 		require.NotNil(t, w.feed.items)
 		require.Equal(t, first.Revision, w.decode(w.get("/api/devices")).Revision)
 		for range 10 {
-			time.Sleep(keep)
+			time.Sleep(keepWithoutViewers)
 			w.allocate("a", "c")
 		}
 		synctest.Wait()
@@ -185,7 +202,7 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 func TestRequestsEndWithTheirContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a")
-		revision := w.feed.current()
+		revision := w.feed.currentRevision()
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -229,7 +246,7 @@ func TestCompression(t *testing.T) {
 		require.Equal(t, "Accept-Encoding", plain.Header().Get("Vary"))
 		require.Equal(t, w.decode(plain), w.decode(compressed))
 		w.allocate("n1", "c")
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		require.Empty(t, encoding(w.get("/api/devices?since="+w.feed.epoch+"-1", "Accept-Encoding", "gzip")), "not worth it")
 	})
 }
@@ -240,7 +257,7 @@ func TestTaintRulesAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
 		revision := w.decode(w.get("/api/devices")).Revision
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		w.change(func() {
 			w.rules = []inventory.TaintRule{{
 				Selector: &resourcev1.DeviceTaintSelector{Pool: new("b")},
@@ -250,12 +267,12 @@ func TestTaintRulesAreTold(t *testing.T) {
 		answer, _ := w.since(revision)
 		require.Equal(t, map[string]string{"node/b": "tainted"}, answer.states())
 		require.Contains(t, w.get("/api/devices").Body.String(), `"rule":"r"`)
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		w.change(func() { w.rules, w.unseen = nil, "not seen" })
 		answer, _ = w.since(answer.Revision)
 		require.Equal(t, map[string]string{"node/b": "free"}, answer.states())
 		require.Equal(t, "not seen", answer.Unseen)
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		w.change(func() { w.unseen = "" })
 		answer, _ = w.since(answer.Revision)
 		require.NotNil(t, answer)
@@ -271,12 +288,12 @@ func TestGoneDevicesAreTold(t *testing.T) {
 		w.allocate("a", "c")
 		answer := w.decode(w.get("/api/devices"))
 		require.Empty(t, answer.Gone)
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		w.change(func() { w.retired["a"] = true })
 		answer, _ = w.since(answer.Revision)
 		require.Len(t, answer.Gone, 1)
 		require.Equal(t, struct{ Node, Pool, Name, State string }{"a", "a", "gpu-0", "gone"}, answer.Gone[0])
-		time.Sleep(interval)
+		time.Sleep(inventoryInterval)
 		w.allocate("a", "")
 		answer, _ = w.since(answer.Revision)
 		require.Empty(t, answer.Gone)

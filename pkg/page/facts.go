@@ -10,15 +10,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// device serves GET /api/device?driver=D&pool=P&device=N: all attributes and capacities
-// of one device. The caches keep none that each device has a value of its own of, such as
-// a UUID, so the API server is asked for the slice. The answer is
+// serveDevice serves GET /api/device?driver=D&pool=P&device=N: all attributes and capacities
+// of one device. The caches leave out values that belong to one device, such as a UUID, so the
+// slice is read from the API server. The answer is
 //
 //	{
 //	  "product": "NVIDIA H100 80GB HBM3", "memory": "80Gi", "uuid": "GPU-...",  // absent where not known
 //	  "attributes": {"productName": "NVIDIA H100 80GB HBM3"}, "capacity": {"memory": "80Gi"}
 //	}
-func (o *Options) device(w http.ResponseWriter, r *http.Request) {
+func (o *Options) serveDevice(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
 	driver, name := asked.Get("driver"), asked.Get("device")
 	slice := o.sliceOf(driver, asked.Get("pool"), name)
@@ -28,19 +28,23 @@ func (o *Options) device(w http.ResponseWriter, r *http.Request) {
 	}
 	published, err := o.Slice(r.Context(), slice)
 	if err != nil {
-		http.Error(w, "get ResourceSlice "+slice+": "+err.Error(), statusOf(err))
+		status := http.StatusBadGateway
+		if apierrors.IsNotFound(err) {
+			status = http.StatusNotFound
+		}
+		http.Error(w, "get ResourceSlice "+slice+": "+err.Error(), status)
 		return
 	}
 	for i := range published.Spec.Devices {
 		if device := &published.Spec.Devices[i]; device.Name == name {
-			write(w, r, inventory.Describe(driver, device, published.Spec.Devices))
+			writeJSON(w, r, inventory.Describe(driver, device, published.Spec.Devices))
 			return
 		}
 	}
 	http.Error(w, "there is no such device any more", http.StatusNotFound)
 }
 
-// sliceOf names the slice of the newest generation that has a device.
+// sliceOf returns the name of the newest slice that has a device, or "".
 func (o *Options) sliceOf(driver, pool, device string) string {
 	name, generation := "", int64(-1)
 	for _, slice := range o.Source.Slices() {
@@ -54,17 +58,10 @@ func (o *Options) sliceOf(driver, pool, device string) string {
 	return name
 }
 
-func statusOf(err error) int {
-	if apierrors.IsNotFound(err) {
-		return http.StatusNotFound
-	}
-	return http.StatusBadGateway
-}
-
-// labels serves GET /api/labels: {"names": [...]}, the names of the labels of all fake
+// serveLabels serves GET /api/labels: {"names": [...]}, the names of the labels of all fake
 // nodes. GET /api/labels?name=N answers {"values": {"VALUE": ["NODE", ...]}}: the nodes
 // that have the label. The page asks when it needs them.
-func (o *Options) labels(w http.ResponseWriter, r *http.Request) {
+func (o *Options) serveLabels(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query().Get("name")
 	names, values := map[string]bool{}, map[string][]string{}
 	for node, labels := range o.Labels {
@@ -76,8 +73,8 @@ func (o *Options) labels(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if asked == "" {
-		write(w, r, map[string][]string{"names": append([]string{}, slices.Sorted(maps.Keys(names))...)})
+		writeJSON(w, r, map[string][]string{"names": append([]string{}, slices.Sorted(maps.Keys(names))...)})
 		return
 	}
-	write(w, r, map[string]map[string][]string{"values": values})
+	writeJSON(w, r, map[string]map[string][]string{"values": values})
 }

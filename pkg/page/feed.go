@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// interval is how often an inventory is taken at most, however many look.
-	interval = time.Second
-	// keep is how long the last one is kept without viewers.
-	keep = time.Minute
-	// maxRemoved bounds what is remembered of items that are gone.
+	// inventoryInterval is the shortest time between two inventories, however many viewers there are.
+	inventoryInterval = time.Second
+	// keepWithoutViewers is how long the last inventory is kept without viewers.
+	keepWithoutViewers = time.Minute
+	// maxRemoved bounds the removed items whose revisions are remembered.
 	maxRemoved = 10_000
-	// maxGone bounds the devices that are gone in an answer. The drivers count all.
+	// maxGone bounds the gone devices in an answer. The totals of drivers count all.
 	maxGone = 1000
 )
 
@@ -42,10 +42,10 @@ type Answer struct {
 	Unseen string                 `json:"unseen,omitempty"`
 }
 
-// feed takes inventories on request, and tells each viewer what is new.
+// feed takes inventories on request, and answers each viewer with what has changed.
 type feed struct {
 	source *inventory.Source
-	// epoch tells this process's revisions from those of others.
+	// epoch distinguishes the revisions of this process from those of others.
 	epoch string
 
 	mu sync.Mutex
@@ -59,8 +59,8 @@ type feed struct {
 	running  bool
 }
 
-// history is the last inventory, and at which revision each of its items last changed.
-// So it is known what is new to a viewer without a list of viewers.
+// history is the last inventory, and the revision at which each of its items last changed.
+// It answers what is new to a viewer without a list of viewers.
 type history struct {
 	revision uint64
 	// oldest is the first revision since when all changes are known.
@@ -89,29 +89,29 @@ type datedKind struct {
 
 func newFeed(source *inventory.Source) *feed {
 	f := &feed{source: source, epoch: rand.Text()[:8]}
-	f.forget = time.AfterFunc(keep, f.drop)
+	f.forget = time.AfterFunc(keepWithoutViewers, f.dropInventory)
 	return f
 }
 
-// current is the newest revision.
-func (f *feed) current() string {
+// currentRevision returns the newest revision.
+func (f *feed) currentRevision() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refresh()
-	return f.name(f.revision)
+	f.refreshInventory()
+	return f.revisionName(f.revision)
 }
 
-// since tells what is new to someone who has a revision, or nil where nothing
-// is. Someone who has none, or one that is not known any more, is told all.
-func (f *feed) since(name string) *Answer {
+// answerSince returns what has changed since a revision, or nil if nothing has. Without a
+// revision, or with one that is no longer known, it returns everything.
+func (f *feed) answerSince(name string) *Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refresh()
-	answer := &Answer{Revision: f.name(f.revision), Drivers: f.drivers, Items: []*inventory.Item{}, Gone: f.gone, Unseen: f.unseen}
+	f.refreshInventory()
+	answer := &Answer{Revision: f.revisionName(f.revision), Drivers: f.drivers, Items: []*inventory.Item{}, Gone: f.gone, Unseen: f.unseen}
 	if name == answer.Revision {
 		return nil
 	}
-	since, known := f.parse(name)
+	since, known := f.parseRevision(name)
 	if known {
 		answer.Since = name
 		for id, revision := range f.removed {
@@ -135,27 +135,27 @@ func (f *feed) since(name string) *Answer {
 	return answer
 }
 
-func (f *feed) name(revision uint64) string {
+func (f *feed) revisionName(revision uint64) string {
 	return fmt.Sprintf("%s-%d", f.epoch, revision)
 }
 
-func (f *feed) parse(name string) (revision uint64, known bool) {
+func (f *feed) parseRevision(name string) (revision uint64, known bool) {
 	if _, err := fmt.Sscanf(name, f.epoch+"-%d", &revision); err != nil {
 		return 0, false
 	}
 	return revision, revision >= f.oldest && revision < f.revision
 }
 
-// refresh takes an inventory if there may be something new.
-func (f *feed) refresh() {
-	f.forget.Reset(keep)
-	if f.items == nil || time.Since(f.taken) >= interval && f.source.Changes() != f.changes {
-		f.update(f.take())
+// refreshInventory takes an inventory if something may have changed and the last one is old enough.
+func (f *feed) refreshInventory() {
+	f.forget.Reset(keepWithoutViewers)
+	if f.items == nil || time.Since(f.taken) >= inventoryInterval && f.source.Changes() != f.changes {
+		f.updateItems(f.takeInventory())
 	}
 }
 
-// take takes an inventory.
-func (f *feed) take() *inventory.Inventory {
+// takeInventory takes an inventory, and adds it to the timeline.
+func (f *feed) takeInventory() *inventory.Inventory {
 	f.changes, f.taken = f.source.Changes(), time.Now()
 	now := f.source.Take()
 	if f.running {
@@ -164,8 +164,8 @@ func (f *feed) take() *inventory.Inventory {
 	return now
 }
 
-// update compares with the last inventory. What has not changed is kept.
-func (h *history) update(now *inventory.Inventory) {
+// updateItems compares an inventory with the last one. Items that have not changed keep their revision.
+func (h *history) updateItems(now *inventory.Inventory) {
 	next := h.revision + 1
 	if h.items == nil {
 		h.revision, h.oldest, h.removed = next, next, map[string]uint64{}
@@ -204,8 +204,8 @@ func (h *history) update(now *inventory.Inventory) {
 	}
 }
 
-// drop forgets the inventory.
-func (f *feed) drop() {
+// dropInventory forgets the last inventory, since nobody looks.
+func (f *feed) dropInventory() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.items, f.kinds, f.removed, f.drivers, f.gone = nil, nil, nil, nil, nil

@@ -48,11 +48,11 @@ func fleet(nodes int) *inventory.Source {
 func BenchmarkChange(b *testing.B) {
 	f := newFeed(fleet(10_000))
 	defer f.forget.Stop()
-	seen := f.current()
+	seen := f.currentRevision()
 	b.ReportAllocs()
 	for b.Loop() {
 		f.taken = time.Time{}
-		answer := f.since(seen)
+		answer := f.answerSince(seen)
 		if answer == nil || len(answer.Items) != 1 {
 			b.Fatal("not one change")
 		}
@@ -66,7 +66,7 @@ func BenchmarkAll(b *testing.B) {
 	defer f.forget.Stop()
 	b.ReportAllocs()
 	for b.Loop() {
-		encoded, err := json.Marshal(f.since(""))
+		encoded, err := json.Marshal(f.answerSince(""))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -38,8 +38,8 @@ var mediaTypes = map[string]string{
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A client may ask so often for what the API server is asked about, or what takes a look at
-// the whole cluster. Whoever looks at the page clicks less often.
+// Limits, for each client, of requests that read the API server or the whole cluster. Somebody
+// who uses the page clicks less often.
 const (
 	costlyPerSecond = 2
 	costlyAtOnce    = 20
@@ -67,23 +67,23 @@ type Page struct {
 // New makes a page.
 func New(o Options) *Page {
 	feed := newFeed(o.Source)
-	return &Page{feed.handler(&o), feed}
+	return &Page{feed.newHandler(&o), feed}
 }
 
-// Run remembers what changes, also while nobody looks, until ctx ends. All that the
-// source is made of must be known: what comes to be known later would be a change.
-func (p *Page) Run(ctx context.Context) { p.feed.run(ctx) }
+// Run records changes, even without viewers, until ctx ends. The caches of the source must be
+// complete: the timeline takes what they learn later for a change.
+func (p *Page) Run(ctx context.Context) { p.feed.runTimeline(ctx) }
 
-func (f *feed) handler(o *Options) http.Handler {
+func (f *feed) newHandler(o *Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/devices", f.devices)
-	mux.HandleFunc("GET /api/timeline", f.report)
+	mux.HandleFunc("GET /api/devices", f.serveDevices)
+	mux.HandleFunc("GET /api/timeline", f.serveTimeline)
 	costly := access.NewLimiter(costlyPerSecond, costlyAtOnce)
-	mux.HandleFunc("GET /api/device", costly.Wrap(o.device))
-	mux.HandleFunc("GET /api/labels", o.labels)
+	mux.HandleFunc("GET /api/device", costly.Wrap(o.serveDevice))
+	mux.HandleFunc("GET /api/labels", o.serveLabels)
 	explaining := &explaining{ask: o.Why}
-	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting, why: explaining}).serve)
-	mux.HandleFunc("GET /api/why", costly.Wrap(explaining.serve))
+	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting, why: explaining}).serveWaiting)
+	mux.HandleFunc("GET /api/why", costly.Wrap(explaining.serveWhy))
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))
@@ -93,20 +93,20 @@ func (f *feed) handler(o *Options) http.Handler {
 		if file.Name() == "index.html" {
 			served = "/{$}"
 		}
-		mux.Handle("GET "+served, asset(file.Name()))
+		mux.Handle("GET "+served, serveAsset(file.Name()))
 	}
-	return guarded(mux)
+	return withSecurityHeaders(mux)
 }
 
-// asset serves one file. Browsers ask each time whether it has changed, since
+// serveAsset serves one file. Browsers ask each time whether it has changed, since
 // another version of kwok-dra may be behind the same address.
-func asset(name string) http.Handler {
+func serveAsset(name string) http.Handler {
 	content, err := assets.ReadFile("assets/" + name)
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))
 	}
 	sum := sha256.Sum256(content)
-	tag := quoted(hex.EncodeToString(sum[:8]))
+	tag := quoteTag(hex.EncodeToString(sum[:8]))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mediaTypes[path.Ext(name)])
 		w.Header().Set("Cache-Control", "no-cache")
@@ -115,9 +115,9 @@ func asset(name string) http.Handler {
 	})
 }
 
-// guarded adds the headers that keep a browser from doing more than the page
+// withSecurityHeaders adds the headers that keep a browser from doing more than the page
 // needs.
-func guarded(next http.Handler) http.Handler {
+func withSecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")

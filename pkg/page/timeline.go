@@ -6,26 +6,32 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/timeline"
 )
 
 const (
-	// pace is how often an inventory is taken at most while nobody looks.
-	pace = 5 * time.Second
-	// thrift is how many times as long as an inventory took the next one waits, so that
-	// they take at most one hundredth of a core, however large the fleet is.
-	thrift = 100
+	// idleInterval is the shortest time between two inventories while nobody looks.
+	idleInterval = 5 * time.Second
+	// idleFactor is how many times as long as an inventory took the next one waits. So
+	// inventories take at most one hundredth of a core, however large the fleet is.
+	idleFactor = 100
 )
 
-// run remembers what changes until ctx ends.
-func (f *feed) run(ctx context.Context) {
+// runTimeline remembers what changes, until ctx ends.
+func (f *feed) runTimeline(ctx context.Context) {
 	f.mu.Lock()
 	f.running = true
 	f.mu.Unlock()
 	for ctx.Err() == nil {
 		began := time.Now()
-		f.remember()
-		next := time.NewTimer(max(pace, thrift*time.Since(began)))
+		f.mu.Lock()
+		if !f.timeline.Begun() || f.source.Changes() != f.changes {
+			now := f.takeInventory()
+			if f.items != nil { // somebody looks
+				f.updateItems(now)
+			}
+		}
+		f.mu.Unlock()
+		next := time.NewTimer(max(idleInterval, idleFactor*time.Since(began)))
 		select {
 		case <-ctx.Done():
 		case <-next.C:
@@ -34,20 +40,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// remember takes an inventory if there may be something new.
-func (f *feed) remember() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.timeline.Begun() && f.source.Changes() == f.changes {
-		return
-	}
-	now := f.take()
-	if f.items != nil { // somebody looks
-		f.update(now)
-	}
-}
-
-// report serves GET /api/timeline: what has happened in the last hour.
+// serveTimeline serves GET /api/timeline: what has happened in the last hour.
 //
 //	{
 //	  "begins": "2026-01-01T00:00:00Z",  // since when all is remembered
@@ -76,47 +69,45 @@ func (f *feed) remember() {
 //
 // The timeline begins with kwok-dra, an hour ago, or after more than fits into 4 MiB,
 // which is some 25,000 changes of a pool. While it has not begun, there are no buckets.
-func (f *feed) report(w http.ResponseWriter, r *http.Request) {
+func (f *feed) serveTimeline(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
-	write(w, r, f.happened())
-}
-
-func (f *feed) happened() *timeline.Report {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refresh()
-	return f.timeline.Report(time.Now())
+	f.refreshInventory()
+	report := f.timeline.Report(time.Now())
+	f.mu.Unlock()
+	writeJSON(w, r, report)
 }
 
-// then is the fleet as it was.
-type then struct {
+// pastFleet is the fleet as it was at a time.
+type pastFleet struct {
 	At      time.Time          `json:"at"`
 	Drivers []inventory.Driver `json:"drivers"`
 	Items   []*inventory.Item  `json:"items"`
 }
 
-// past answers with the fleet as it was at a time.
-func (f *feed) past(w http.ResponseWriter, r *http.Request, asked string) {
+// servePast answers with the fleet as it was at a time.
+func (f *feed) servePast(w http.ResponseWriter, r *http.Request, asked string) {
 	at, err := time.Parse(time.RFC3339, asked)
 	if err != nil {
 		http.Error(w, "at="+asked+" is no time such as 2026-01-01T00:00:00Z", http.StatusBadRequest)
 		return
 	}
-	answer := f.then(at)
+	answer := f.fleetAt(at)
 	if answer == nil {
 		http.Error(w, "the timeline has not begun", http.StatusNotFound)
 		return
 	}
-	write(w, r, answer)
+	writeJSON(w, r, answer)
 }
 
-func (f *feed) then(at time.Time) *then {
+// fleetAt returns the fleet as it was, or nil before the timeline has begun.
+func (f *feed) fleetAt(at time.Time) *pastFleet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refresh()
+	f.refreshInventory()
 	if !f.timeline.Begun() {
 		return nil
 	}
 	was, which := f.timeline.At(at)
-	return &then{which.UTC(), was.Drivers, was.Items}
+	return &pastFleet{which.UTC(), was.Drivers, was.Items}
 }

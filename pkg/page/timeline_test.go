@@ -16,7 +16,7 @@ import (
 
 // remember runs the timeline until the test ends.
 func (w *world) remember() {
-	runtest.UntilEnd(w.t.Context(), w.t, w.feed.run)
+	runtest.UntilEnd(w.t.Context(), w.t, w.feed.runTimeline)
 	synctest.Wait()
 }
 
@@ -75,7 +75,7 @@ func TestTimelineWhileNobodyLooks(t *testing.T) {
 		require.Equal(t, 1, w.taken())
 		for _, claim := range []string{"c", "d", "e", ""} {
 			w.allocate("a", claim)
-			time.Sleep(pace)
+			time.Sleep(idleInterval)
 			synctest.Wait()
 		}
 		require.Equal(t, 5, w.taken())
@@ -115,7 +115,7 @@ func TestTimelineTellsViewers(t *testing.T) {
 		all := w.decode(w.get("/api/devices"))
 		w.remember()
 		w.allocate("a", "c")
-		time.Sleep(pace)
+		time.Sleep(idleInterval)
 		synctest.Wait()
 		taken := w.taken()
 		answer, took := w.since(all.Revision)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// waitingFor is how long an answer about Pods that wait is given again.
-	waitingFor = 2 * time.Second
-	// namedPods is how many Pods of a group are named.
-	namedPods = 10
-	// explainedGroups is how many groups are explained, those with most Pods.
-	explainedGroups = 10
-	// explainedFor is how long an explanation is given again, and explainThrift how many times
+	// waitingCacheTime is how long the list of waiting Pods is reused.
+	waitingCacheTime = 2 * time.Second
+	// maxNamedPods bounds the Pods of a group that are named.
+	maxNamedPods = 10
+	// maxExplainedGroups bounds the groups that are explained, those with most Pods first.
+	maxExplainedGroups = 10
+	// explainedCacheTime is how long an explanation is reused, and explainThrift how many times
 	// as long as it took the next one waits: at most a twentieth of a core goes into them.
-	explainedFor  = 15 * time.Second
-	explainThrift = 20
+	explainedCacheTime = 15 * time.Second
+	explainIdleFactor  = 20
 )
 
 // WaitingPod is a Pod with claims that waits.
@@ -67,9 +67,9 @@ type WaitingGroup struct {
 	alike alike
 }
 
-// alike is what the Pods of a group have in common. Those without a node have it whatever
-// the scheduler says of each: its words change with every node that comes. The reason of those
-// with a node has no names of claims that were made for one Pod.
+// alike is the key of a group. For Pods without a node it leaves out the scheduler's reason, whose
+// words change with every node that comes. For Pods with a node, the reason is without the names of
+// claims that were created for one Pod.
 type alike struct{ namespace, owner, asks, state, reason string }
 
 // Verdict is why a Pod waits.
@@ -91,8 +91,8 @@ const (
 	preparing   = "preparing"
 )
 
-// waiting answers who waits, and why. The last answers are given again for a while, however
-// many look.
+// waiting answers which Pods wait, and why. Its answers are reused for a while, however many
+// viewers there are.
 type waiting struct {
 	ask func(ctx context.Context) ([]WaitingPod, error)
 	why *explaining
@@ -110,7 +110,7 @@ type waiting struct {
 	took      time.Duration
 }
 
-// serve serves GET /api/waiting: the Pods with claims that wait for a node, or on a fake node
+// serveWaiting serves GET /api/waiting: the Pods with claims that wait for a node, or on a fake node
 // for their claims to be prepared. Those that are alike are one group:
 //
 //	{
@@ -134,34 +134,29 @@ type waiting struct {
 //
 // At most 500 Pods without a node are looked at, and of those without claims in their spec,
 // which have extended resources, none. A replica tells of preparing where it acts.
-func (w *waiting) serve(writer http.ResponseWriter, r *http.Request) {
-	groups, err := w.current(r.Context())
+func (w *waiting) serveWaiting(writer http.ResponseWriter, r *http.Request) {
+	groups, err := w.currentGroups(r.Context())
 	if err != nil {
 		http.Error(writer, err.Error(), http.StatusBadGateway)
 		return
 	}
 	if r.URL.Query().Has("why") {
-		w.explain(r.Context(), groups)
+		w.explainGroups(r.Context(), groups)
 	}
-	write(writer, r, w.withVerdicts(groups))
-}
-
-// withVerdicts is the answer with all verdicts that are known.
-func (w *waiting) withVerdicts(groups []WaitingGroup) *waitingAnswer {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	answer := &waitingAnswer{Groups: slices.Clone(groups), Unexplained: w.unexplained}
 	for i := range answer.Groups {
 		answer.Groups[i].Why = w.verdicts[answer.Groups[i].alike]
 	}
-	return answer
+	w.mu.Unlock()
+	writeJSON(writer, r, answer)
 }
 
-// explain asks why the first groups wait, if that is due.
-func (w *waiting) explain(ctx context.Context, groups []WaitingGroup) {
+// explainGroups explains why the first groups wait, if that is due.
+func (w *waiting) explainGroups(ctx context.Context, groups []WaitingGroup) {
 	w.explainMu.Lock()
 	defer w.explainMu.Unlock()
-	groups = groups[:min(len(groups), explainedGroups)]
+	groups = groups[:min(len(groups), maxExplainedGroups)]
 	if !w.isDue(groups) {
 		return
 	}
@@ -170,9 +165,9 @@ func (w *waiting) explain(ctx context.Context, groups []WaitingGroup) {
 		names = append(names, types.NamespacedName{Namespace: groups[i].Namespace, Name: groups[i].Pods[0]})
 	}
 	began := time.Now()
-	answers, err := w.why.answers(ctx, names)
+	answers, err := w.why.answerInTurn(ctx, names)
 	if ctx.Err() != nil {
-		return // who has asked has gone, so that this says nothing
+		return // the client has gone, so the error says nothing
 	}
 	w.explained = time.Now()
 	w.took = w.explained.Sub(began)
@@ -189,25 +184,25 @@ func (w *waiting) explain(ctx context.Context, groups []WaitingGroup) {
 	w.verdicts, w.unexplained = verdicts, unexplained
 }
 
-// isDue reports whether groups are to be explained.
+// isDue reports whether groups have to be explained now.
 func (w *waiting) isDue(groups []WaitingGroup) bool {
 	if len(groups) == 0 {
 		return false
 	}
 	passed := time.Since(w.explained)
-	if passed < max(waitingFor, explainThrift*w.took) {
+	if passed < max(waitingCacheTime, explainIdleFactor*w.took) {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	isNew := func(group WaitingGroup) bool { return w.verdicts[group.alike] == nil && w.unexplained == "" }
-	return passed >= explainedFor || slices.ContainsFunc(groups, isNew)
+	return passed >= explainedCacheTime || slices.ContainsFunc(groups, isNew)
 }
 
-func (w *waiting) current(ctx context.Context) ([]WaitingGroup, error) {
+func (w *waiting) currentGroups(ctx context.Context) ([]WaitingGroup, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.groups != nil && time.Since(w.at) < waitingFor {
+	if w.groups != nil && time.Since(w.at) < waitingCacheTime {
 		return w.groups, nil
 	}
 	pods, err := w.ask(ctx)
@@ -226,30 +221,30 @@ func groupsOf(pods []WaitingPod) []WaitingGroup {
 	groups, index := []WaitingGroup{}, map[alike]int{}
 	for i := range pods {
 		pod := &pods[i]
-		key := pod.alike()
+		key := pod.groupKey()
 		at, known := index[key]
 		if !known {
 			at = len(groups)
 			index[key] = at
 			groups = append(groups, WaitingGroup{
-				Namespace: pod.Namespace, Owner: pod.Owner, State: pod.state(), Reason: pod.Reason, Node: pod.Node, Since: pod.Since, alike: key,
+				Namespace: pod.Namespace, Owner: pod.Owner, State: pod.stateName(), Reason: pod.Reason, Node: pod.Node, Since: pod.Since, alike: key,
 			})
 		}
-		groups[at].add(pod)
+		groups[at].addPod(pod)
 	}
 	slices.SortStableFunc(groups, func(a, b WaitingGroup) int { return cmp.Compare(b.Count, a.Count) })
 	return groups
 }
 
-func (p *WaitingPod) state() string {
+func (p *WaitingPod) stateName() string {
 	if p.Node == "" {
 		return unscheduled
 	}
 	return preparing
 }
 
-func (p *WaitingPod) alike() alike {
-	key := alike{namespace: p.Namespace, owner: p.Owner, asks: p.Asks, state: p.state()}
+func (p *WaitingPod) groupKey() alike {
+	key := alike{namespace: p.Namespace, owner: p.Owner, asks: p.Asks, state: p.stateName()}
 	if key.owner == "" && key.asks == "" {
 		key.owner = p.Name
 	}
@@ -263,9 +258,9 @@ func (p *WaitingPod) alike() alike {
 	return key
 }
 
-func (g *WaitingGroup) add(pod *WaitingPod) {
+func (g *WaitingGroup) addPod(pod *WaitingPod) {
 	g.Count++
-	if len(g.Pods) < namedPods {
+	if len(g.Pods) < maxNamedPods {
 		g.Pods = append(g.Pods, pod.Name)
 	}
 	if g.Node != pod.Node {

@@ -40,7 +40,7 @@ func TestWaiting(t *testing.T) {
 		require.JSONEq(t, want, w.get("/api/waiting").Body.String())
 		w.waiting = nil
 		require.JSONEq(t, want, w.get("/api/waiting").Body.String(), "it is asked for once, however many look")
-		time.Sleep(waitingFor)
+		time.Sleep(waitingCacheTime)
 		require.JSONEq(t, `{"groups": []}`, w.get("/api/waiting").Body.String())
 	})
 }
@@ -64,7 +64,7 @@ func TestWhyGroupsWait(t *testing.T) {
 			}},
 		}
 		world := newWorld(t)
-		world.handler = http.HandlerFunc(w.serve)
+		world.handler = http.HandlerFunc(w.serveWaiting)
 		get := func(path string) waitingAnswer {
 			var answer waitingAnswer
 			require.NoError(t, json.Unmarshal(world.get(path).Body.Bytes(), &answer))
@@ -78,25 +78,25 @@ func TestWhyGroupsWait(t *testing.T) {
 		require.Len(t, asked, 1)
 		require.Equal(t, want, get("/api/waiting").Groups[0].Why)
 
-		for i := range explainedGroups + 5 {
+		for i := range maxExplainedGroups + 5 {
 			pods = append(pods, WaitingPod{Namespace: "b", Name: fmt.Sprint("q-", i), Owner: fmt.Sprint("Job/q-", i)})
 		}
 		pods[0].Reason = "0/4 nodes are available"
-		time.Sleep(explainThrift*time.Second - 2*time.Second)
+		time.Sleep(explainIdleFactor*time.Second - 2*time.Second)
 		answer := get("/api/waiting?why")
 		require.Len(t, asked, 1, "it took a second, and twenty have not passed")
 		require.Equal(t, want, answer.Groups[0].Why, "whatever the scheduler says meanwhile")
 		require.Nil(t, answer.Groups[1].Why)
 		time.Sleep(2 * time.Second)
 		answer = get("/api/waiting?why")
-		require.Len(t, asked[1], explainedGroups)
+		require.Len(t, asked[1], maxExplainedGroups)
 		require.Equal(t, "q-0", answer.Groups[1].Why.Pod)
-		require.Nil(t, answer.Groups[explainedGroups].Why)
+		require.Nil(t, answer.Groups[maxExplainedGroups].Why)
 
 		fails = errors.New("there are 10000 nodes")
-		time.Sleep(explainThrift * time.Second)
+		time.Sleep(explainIdleFactor * time.Second)
 		require.Equal(t, "there are 10000 nodes", get("/api/waiting?why").Unexplained)
-		time.Sleep(waitingFor)
+		time.Sleep(waitingCacheTime)
 		get("/api/waiting?why")
 		require.Len(t, asked, 3, "a failure is not repeated at once")
 	})
@@ -107,7 +107,7 @@ func TestWaitingIsNotKnown(t *testing.T) {
 	w := &waiting{ask: func(context.Context) ([]WaitingPod, error) { return nil, errors.New("list pods: forbidden") }}
 	world := newWorld(t)
 	defer world.feed.forget.Stop()
-	world.handler = http.HandlerFunc(w.serve)
+	world.handler = http.HandlerFunc(w.serveWaiting)
 	response := world.get("/api/waiting")
 	require.Equal(t, http.StatusBadGateway, response.Code)
 	require.Equal(t, "list pods: forbidden\n", response.Body.String())
@@ -115,13 +115,13 @@ func TestWaitingIsNotKnown(t *testing.T) {
 
 func TestManyPodsOfOneOwner(t *testing.T) {
 	t.Parallel()
-	pods := make([]WaitingPod, namedPods+5)
+	pods := make([]WaitingPod, maxNamedPods+5)
 	for i := range pods {
 		pods[i] = WaitingPod{Namespace: "a", Name: string(rune('a' + i)), Owner: "Job/p", Node: "n"}
 	}
 	groups := groupsOf(pods)
 	require.Len(t, groups, 1)
 	require.Equal(t, len(pods), groups[0].Count)
-	require.Len(t, groups[0].Pods, namedPods)
+	require.Len(t, groups[0].Pods, maxNamedPods)
 	require.Equal(t, "n", groups[0].Node)
 }

@@ -12,22 +12,21 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
-// explaining answers why a Pod waits. It gives one answer after the other: each has the whole
-// cluster in memory. A client has one question at a time, so those of others soon get
-// their turn.
+// explaining answers why a Pod waits, one question after the other, since each answer needs the
+// whole cluster in memory. A client has one question at a time, so others soon get their turn.
 type explaining struct {
 	ask func(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error)
 
 	mu sync.Mutex
-	// asking has the clients with a question.
+	// asking holds the clients with an open question.
 	asking sync.Map
 }
 
-// serve serves GET /api/why?namespace=NAMESPACE&pod=POD: why a Pod does not run yet, as
+// serveWhy serves GET /api/why?namespace=NAMESPACE&pod=POD: why a Pod does not run yet, as
 // "kwok-dractl why POD -o json" prints it. The status is 400 without one of both, 404 where
 // there is no such Pod, 429 for a client that asks too often or before it has the last
 // answer, and 502 where it cannot be said, with the reason as text.
-func (e *explaining) serve(w http.ResponseWriter, r *http.Request) {
+func (e *explaining) serveWhy(w http.ResponseWriter, r *http.Request) {
 	namespace, pod := r.FormValue("namespace"), r.FormValue("pod")
 	if namespace == "" || pod == "" {
 		http.Error(w, "give namespace and pod: /api/why?namespace=NAMESPACE&pod=POD", http.StatusBadRequest)
@@ -39,19 +38,19 @@ func (e *explaining) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer e.asking.Delete(client)
-	answers, err := e.answers(r.Context(), []types.NamespacedName{{Namespace: namespace, Name: pod}})
+	answers, err := e.answerInTurn(r.Context(), []types.NamespacedName{{Namespace: namespace, Name: pod}})
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadGateway)
 	case len(answers) == 0:
 		http.Error(w, fmt.Sprintf("there is no Pod %s in namespace %s", pod, namespace), http.StatusNotFound)
 	default:
-		write(w, r, answers[0])
+		writeJSON(w, r, answers[0])
 	}
 }
 
-// answers says why Pods wait, once it is their turn.
-func (e *explaining) answers(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
+// answerInTurn says why Pods wait, after the questions before it.
+func (e *explaining) answerInTurn(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ask(ctx, pods)

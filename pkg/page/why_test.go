@@ -29,7 +29,7 @@ func TestWhy(t *testing.T) {
 		}
 		return []*why.Answer{{Namespace: pods[0].Namespace, Pod: pods[0].Name, State: why.Unscheduled, Reason: "no node has the devices", Details: []string{"node n"}}}, nil
 	}}
-	w.handler = http.HandlerFunc(e.serve)
+	w.handler = http.HandlerFunc(e.serveWhy)
 	for url, want := range map[string]struct {
 		status int
 		text   string
@@ -53,7 +53,7 @@ func TestWhyIsLimitedPerClient(t *testing.T) {
 		w := newWorld(t)
 		defer w.feed.forget.Stop()
 		asked := 0
-		handler := w.feed.handler(&Options{Source: w.feed.source, Labels: w.labels, Slice: w.slice, Why: func(context.Context, []types.NamespacedName) ([]*why.Answer, error) {
+		handler := w.feed.newHandler(&Options{Source: w.feed.source, Labels: w.labels, Slice: w.slice, Why: func(context.Context, []types.NamespacedName) ([]*why.Answer, error) {
 			asked++
 			return []*why.Answer{{}}, nil
 		}})
@@ -92,7 +92,7 @@ func TestWhyOneAtATime(t *testing.T) {
 		for i := range codes {
 			go func() {
 				response := httptest.NewRecorder()
-				e.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/why?namespace=a&pod=p", http.NoBody))
+				e.serveWhy(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/why?namespace=a&pod=p", http.NoBody))
 				codes[i] = response.Code
 			}()
 			synctest.Wait()

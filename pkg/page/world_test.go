@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,13 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
@@ -41,9 +40,11 @@ type world struct {
 	// retired are nodes whose slices are gone, and rules and unseen are of DeviceTaintRules.
 	retired map[string]bool
 	rules   []inventory.TaintRule
-	unseen  string
-	changes uint64
-	takes   int
+	// notReady are nodes that are not ready.
+	notReady map[string]bool
+	unseen   string
+	changes  uint64
+	takes    int
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
@@ -51,6 +52,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}, retired: map[string]bool{}, products: map[string]string{}}
 	source := &inventory.Source{
 		Nodes:       locked(w, func() []string { w.takes++; return w.nodes }),
+		IsNodeReady: func(node string) bool { return locked(w, func() bool { return !w.notReady[node] })() },
 		Slices:      locked(w, w.slices),
 		Allocations: locked(w, w.allocations),
 		TaintRules: func() ([]inventory.TaintRule, string) {
@@ -59,7 +61,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		Changes: locked(w, func() uint64 { return w.changes }),
 	}
 	w.feed = newFeed(source)
-	w.handler = w.feed.handler(&Options{
+	w.handler = w.feed.newHandler(&Options{
 		Source: source, Labels: w.labels, Slice: w.slice,
 		Waiting: func(context.Context) ([]WaitingPod, error) { return w.waiting, nil },
 	})
@@ -191,7 +193,10 @@ type decoded struct {
 func (d *decoded) states() map[string]string {
 	states := map[string]string{}
 	for _, item := range d.Items {
-		states[item.ID] = fmt.Sprint(item.Pools[0].Devices[0].State)
+		states[item.ID] = ""
+		if len(item.Pools) > 0 {
+			states[item.ID] = item.Pools[0].Devices[0].State
+		}
 	}
 	return states
 }
@@ -220,8 +225,4 @@ func (w *world) since(revision string) (*decoded, time.Duration) {
 }
 
 // inBubble runs a test in a bubble of its own.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble

@@ -11,25 +11,25 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// fields collects what the validator of OpenAPI leaves out: fields that a schema
-// does not have, and integers or strings that are neither.
-type fields struct {
+// fieldChecker finds what the OpenAPI validator does not: unknown fields, and values that should be
+// integers.
+type fieldChecker struct {
 	unknown []error
 	invalid field.ErrorList
 }
 
-// walk goes through a value and its schema. It removes fields that are null, which decoders
-// take for absent, and adds those that have a default.
-func (f *fields) walk(s *v1alpha1.Schema, value any, path *field.Path) {
+// walkValue walks through a value and its schema. It removes fields that are null, which decoders
+// treat as absent, and adds defaults.
+func (f *fieldChecker) walkValue(s *v1alpha1.Schema, value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
-		f.object(s, v, path)
+		f.walkObject(s, v, path)
 	case []any:
 		if s.Items == nil {
 			break
 		}
 		for i := range v {
-			f.walk(s.Items, v[i], path.Index(i))
+			f.walkValue(s.Items, v[i], path.Index(i))
 		}
 	case float64: // an integer would be an int64
 		if s.Type == v1alpha1.SchemaInteger {
@@ -45,9 +45,9 @@ func (f *fields) walk(s *v1alpha1.Schema, value any, path *field.Path) {
 	}
 }
 
-func (f *fields) object(s *v1alpha1.Schema, object map[string]any, path *field.Path) {
+func (f *fieldChecker) walkObject(s *v1alpha1.Schema, object map[string]any, path *field.Path) {
 	if s.Type != v1alpha1.SchemaObject && !s.PreserveUnknownFields {
-		return // it is of the wrong type
+		return // the validator reports the wrong type
 	}
 	setDefaults(s, object)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -65,12 +65,12 @@ func (f *fields) object(s *v1alpha1.Schema, object map[string]any, path *field.P
 			continue
 		}
 		if known {
-			f.walk(&property, object[name], below)
+			f.walkValue(&property, object[name], below)
 		}
 	}
 }
 
-// setDefaults sets what a driver does before it validates.
+// setDefaults sets the defaults, which a driver does before it validates.
 func setDefaults(s *v1alpha1.Schema, object map[string]any) {
 	for name, property := range s.Properties {
 		value, has := object[name]

@@ -1,5 +1,5 @@
-// Package parameters checks opaque parameters as a driver does when it decodes and
-// validates them: by kinds and their schemas.
+// Package parameters checks opaque parameters as a driver does when it decodes and validates them.
+// In come the kinds and schemas of a template, and parameters; out comes the driver's error.
 package parameters
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Kinds are those that a driver knows. Any number of workers can use them.
+// Kinds are the kinds that a driver knows. Workers may share them.
 type Kinds struct {
 	prefix string
 	known  map[schema.GroupVersionKind]*kind
 }
 
-// kind has no schema where any fields are good.
+// kind has no schema if it takes any fields.
 type kind struct {
 	schema    *v1alpha1.Schema
 	validator *validate.SchemaValidator
@@ -38,14 +38,14 @@ func Compile(source *v1alpha1.Parameters, path *field.Path) (*Kinds, field.Error
 	var errs field.ErrorList
 	k := &Kinds{prefix: cmp.Or(source.ErrorPrefix, "error decoding config parameters"), known: map[schema.GroupVersionKind]*kind{}}
 	for i := range source.Kinds {
-		compiled, problems := compile(source.Kinds[i].Schema, path.Child("kinds").Index(i).Child("schema"))
+		compiled, problems := compileKind(source.Kinds[i].Schema, path.Child("kinds").Index(i).Child("schema"))
 		errs = append(errs, problems...)
 		k.known[schema.FromAPIVersionAndKind(source.Kinds[i].APIVersion, source.Kinds[i].Kind)] = compiled
 	}
 	return k, errs
 }
 
-func compile(source *v1alpha1.Schema, path *field.Path) (*kind, field.ErrorList) {
+func compileKind(source *v1alpha1.Schema, path *field.Path) (*kind, field.ErrorList) {
 	if source == nil {
 		return &kind{}, nil
 	}
@@ -63,15 +63,15 @@ func compile(source *v1alpha1.Schema, path *field.Path) (*kind, field.ErrorList)
 	return &kind{schema: source, validator: validate.NewSchemaValidator(&openAPI, nil, "", strfmt.Default)}, nil
 }
 
-// Check returns what a driver answers where it cannot use parameters.
+// Check returns the error of a driver that cannot use parameters, or nil.
 func (k *Kinds) Check(driver string, parameters []byte) error {
-	if err := k.check(driver, parameters); err != nil {
+	if err := k.checkParameters(driver, parameters); err != nil {
 		return fmt.Errorf("%s: %w", k.prefix, err)
 	}
 	return nil
 }
 
-func (k *Kinds) check(driver string, parameters []byte) error {
+func (k *Kinds) checkParameters(driver string, parameters []byte) error {
 	var object map[string]any
 	problems, err := sigsjson.UnmarshalStrict(parameters, &object)
 	if err != nil {
@@ -89,34 +89,34 @@ func (k *Kinds) check(driver string, parameters []byte) error {
 	if found == nil {
 		return runtime.NewNotRegisteredErrForKind(driver, schema.FromAPIVersionAndKind(version, name))
 	}
-	return found.check(object, problems)
+	return found.checkObject(object, problems)
 }
 
-// check first tells of what does not decode, and then of values that are not valid.
-func (k *kind) check(object map[string]any, problems []error) error {
-	f := fields{}
+// checkObject reports fields that do not decode, or else values that are invalid.
+func (k *kind) checkObject(object map[string]any, problems []error) error {
+	checker := fieldChecker{}
 	if k.schema != nil {
 		for _, name := range []string{"apiVersion", "kind"} {
 			if _, ok := k.schema.Properties[name]; !ok {
 				delete(object, name)
 			}
 		}
-		f.walk(k.schema, object, nil)
-		problems = append(problems, f.unknown...)
+		checker.walkValue(k.schema, object, nil)
+		problems = append(problems, checker.unknown...)
 	}
 	if len(problems) > 0 {
 		return runtime.NewStrictDecodingError(problems)
 	}
 	if k.validator != nil {
 		for _, err := range k.validator.Validate(object).Errors {
-			f.invalid = append(f.invalid, problemOf(err))
+			checker.invalid = append(checker.invalid, describeError(err))
 		}
 	}
-	if len(f.invalid) == 0 {
+	if len(checker.invalid) == 0 {
 		return nil
 	}
-	texts := make([]string, len(f.invalid))
-	for i, err := range f.invalid {
+	texts := make([]string, len(checker.invalid))
+	for i, err := range checker.invalid {
 		texts[i] = err.Error()
 	}
 	slices.Sort(texts)

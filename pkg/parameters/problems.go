@@ -14,27 +14,27 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// whole is the path of the parameters themselves.
-const whole = "parameters"
+// rootPath is the path of the parameters themselves.
+const rootPath = "parameters"
 
-// types are what a value can be to the validator.
-var types = []string{"object", "array", "string", "integer", "number", "boolean", "null"}
+// jsonTypes are the validator's names of types.
+var jsonTypes = []string{"object", "array", "string", "integer", "number", "boolean", "null"}
 
-// problemOf says in the words of Kubernetes what the validator of OpenAPI has found, which
-// leaves out most of the values.
-func problemOf(err error) *field.Error {
+// describeError turns an error of the OpenAPI validator into one in Kubernetes' words, with the
+// value.
+func describeError(err error) *field.Error {
 	found, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {
-		return otherProblem(err.Error())
+		return parseProblem(err.Error())
 	}
-	path := pathOf(found.Name)
+	path := pathNamed(found.Name)
 	text := strings.TrimPrefix(found.Error(), found.Name+" in body ")
 	switch found.Code() {
 	case openapierrors.RequiredFailCode:
 		return field.Required(path, "")
 	case openapierrors.InvalidTypeCode:
 		wanted, _, _ := strings.Cut(strings.TrimPrefix(text, "must be of type "), ":")
-		if is := fmt.Sprint(found.Value); slices.Contains(types, is) {
+		if is := fmt.Sprint(found.Value); slices.Contains(jsonTypes, is) {
 			return notOfType(path, v1alpha1.SchemaType(wanted), is)
 		}
 		return field.Invalid(path, found.Value, "must have the format "+wanted)
@@ -48,9 +48,9 @@ func problemOf(err error) *field.Error {
 	return field.Invalid(path, found.Value, text)
 }
 
-// otherProblem reads `"PATH" must ...` of allOf, anyOf, oneOf and not, and, of a number
-// that is too large, `Checked value must ... in PATH`.
-func otherProblem(text string) *field.Error {
+// parseProblem parses the texts of errors without a type: `"PATH" must ...` for allOf, anyOf, oneOf
+// and not, and `Checked value must ... in PATH` for a number that is too large.
+func parseProblem(text string) *field.Error {
 	name := ""
 	if rest, ok := strings.CutPrefix(text, "Checked value "); ok {
 		text = rest
@@ -61,13 +61,13 @@ func otherProblem(text string) *field.Error {
 		text = strings.TrimSpace(text[len(quoted):])
 		name, _ = strconv.Unquote(quoted)
 	}
-	return field.Invalid(pathOf(name), field.OmitValueType{}, text)
+	return field.Invalid(pathNamed(name), field.OmitValueType{}, text)
 }
 
 func notOfType(path *field.Path, wanted v1alpha1.SchemaType, is string) *field.Error {
 	return field.TypeInvalid(path, field.OmitValueType{}, fmt.Sprintf("must be of type %s, is of type %s", wanted, is))
 }
 
-func pathOf(name string) *field.Path {
-	return field.NewPath(cmp.Or(strings.TrimPrefix(name, "."), whole))
+func pathNamed(name string) *field.Path {
+	return field.NewPath(cmp.Or(strings.TrimPrefix(name, "."), rootPath))
 }

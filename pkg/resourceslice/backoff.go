@@ -1,7 +1,6 @@
 package resourceslice
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
@@ -10,59 +9,44 @@ import (
 )
 
 const (
-	// freeRounds is how often in a row what others did to the slices of a key is
-	// undone at once; after that the time between doubles from firstRound to
-	// lastRound.
+	// freeRounds is how often in a row kwok-dra undoes at once what others did to the slices
+	// of a key; after that the time between doubles from firstRound to lastRound.
 	freeRounds = 3
 	firstRound = 100 * time.Millisecond
 	lastRound  = 30 * time.Second
-	// lastSharedRound is that of a pool that nodes share: an installation of a version
-	// that records nothing undoes the same for ever.
+	// lastSharedRound is the lastRound of a pool that nodes share: an installation of a
+	// version without records undoes the same for ever.
 	lastSharedRound = 30 * time.Minute
 )
 
-// conflictBackoff keeps the Publisher and other writers from undoing each other's
-// writes at full speed. Two replicas would, if one does not see the newest Node or
-// configuration yet: each plans correctly from what it sees.
+// conflictBackoff keeps the Publisher and other writers from undoing each other's writes at
+// full speed. Two replicas would do so if one does not see the newest Node or configuration
+// yet: each plans correctly from what it sees.
 type conflictBackoff struct {
 	rounds, sharedRounds *flowcontrol.Backoff
-	// foreign has the keys of which others have changed slices, and nothing else has
-	// changed since.
-	foreign sync.Map
 }
 
 func newConflictBackoff() conflictBackoff {
 	const first = firstRound >> (freeRounds - 1)
-	return conflictBackoff{rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound)}
+	return conflictBackoff{flowcontrol.NewBackOff(first, lastRound), flowcontrol.NewBackOff(first, lastSharedRound)}
 }
 
-func (b *conflictBackoff) of(key facts.SlicesKey) *flowcontrol.Backoff {
+// waitForOthers is how long writes that undo what others did have to wait, at most, because
+// others keep doing that. If it is 0, another round begins.
+func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
+	if !m.entryOf(key).hasForeignWrites {
+		return 0 // the writes of another driver have begun a round
+	}
+	rounds := m.conflicts.rounds
 	if key.Shared() {
-		return b.sharedRounds
+		rounds = m.conflicts.sharedRounds
 	}
-	return b.rounds
-}
-
-// reset notes that the slices are as they should be, or that what they are made from
-// has changed, which is written at once.
-func (b *conflictBackoff) reset(key facts.SlicesKey) {
-	b.foreign.Delete(key)
-}
-
-// wait is how long writes have to wait at most.
-func (b *conflictBackoff) wait(key facts.SlicesKey) time.Duration {
-	wait := b.of(key).Get(key.String())
-	_, foreign := b.foreign.Load(key)
-	if !foreign || wait < firstRound || !b.of(key).IsInBackOffSinceUpdate(key.String(), time.Now()) {
-		return 0
+	wait := rounds.Get(key.String())
+	if wait >= firstRound && rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {
+		return wait
 	}
-	return wait
-}
-
-// next notes that what others did, if they did, is undone.
-func (b *conflictBackoff) next(key facts.SlicesKey) {
-	if _, foreign := b.foreign.LoadAndDelete(key); foreign {
-		b.of(key).Next(key.String(), time.Now())
-		b.of(key).GC()
-	}
+	m.forgetForeignWrites(key)
+	rounds.Next(key.String(), time.Now())
+	rounds.GC()
+	return 0
 }

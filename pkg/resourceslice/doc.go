@@ -1,6 +1,6 @@
 // Package resourceslice publishes and retires ResourceSlices.
 //
-// It observes nodes and the slices that kwok-dra owns, has package plan work out what
-// there should be and the writes between the two, and makes these one API call at a
-// time. Start reading at Publisher.
+// In go Nodes, the configuration in force and the slices that exist; out come writes of
+// slices, one API call at a time, and events about what keeps templates from being
+// published. Package plan decides what to write. Start reading at reconcile.
 package resourceslice

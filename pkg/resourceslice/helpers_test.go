@@ -1,33 +1,25 @@
 package resourceslice
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 var fakeNode = slicetest.FakeNode
 
-// quiet is a context that logs to the test.
-func quiet(t testing.TB) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
-
 // sliceOf makes the slice of a node's pool of one device, without a generation.
 func sliceOf(t testing.TB, node *corev1.Node) *resourcev1.ResourceSlice {
 	t.Helper()
 	pool := devices.Pool{Driver: "d", Name: node.Name, Devices: []resourcev1.Device{{Name: "gpu"}}}
-	needs, err := plan.New(t.Context(), NewProber(newServer()), node, []devices.Pool{pool}, nil)
+	needs, err := plan.New("", node, &features.Fitted{Pools: []devices.Pool{pool}, Layout: devices.CountersApart}, nil)
 	require.NoError(t, err)
 	needs.Create[0].Spec.Pool.Generation = 0
 	return needs.Create[0]

@@ -9,7 +9,7 @@ import (
 
 // metrics are the metrics of publication.
 type metrics struct {
-	// all collects them.
+	// all is the collector of the others.
 	all *prometheus.Registry
 
 	writes  *prometheus.CounterVec
@@ -47,11 +47,11 @@ func newMetrics(published *observe.Slices) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(verb string, err error) {
+func (m *metrics) countWrite(verb string, err error) {
 	m.writes.WithLabelValues(verb, loop.Result(err)).Inc()
 }
 
-// gauges are read off the cache when they are asked for, so they cannot drift.
+// gauges are counted in the cache when Prometheus scrapes them, so they cannot drift.
 type gauges struct {
 	published       *observe.Slices
 	slices, devices *prometheus.Desc

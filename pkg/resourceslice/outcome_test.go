@@ -23,7 +23,7 @@ func TestOutcomes(t *testing.T) {
 	for _, pool := range want.Pools {
 		results.drivers[pool.Driver] = result{fitted: features.Fitted{Pools: []devices.Pool{pool}, Layout: devices.CountersApart}}
 	}
-	got := results.outcomes(&want)
+	got := results.templateOutcomes(&want)
 	problem := got["c"].Problem
 	require.EqualError(t, problem, "template b and template c both have the device w in pool n of driver d: rename one, or set poolName or priority; template c is left out on this node")
 	require.Equal(t, map[string]Outcome{

@@ -25,7 +25,8 @@ func TestPlan(t *testing.T) {
 		require.NoError(t, err)
 		prober := NewProber(w.server)
 		for range 2 {
-			needs, err := plan.New(t.Context(), prober, node, append(pools, *shared), nil)
+			fitted := fit(t, prober, append(pools, *shared))
+			needs, err := plan.New("", node, &fitted, nil)
 			require.NoError(t, err)
 			want := map[string]facts.Content{}
 			for _, slice := range w.list(t) {
@@ -37,8 +38,8 @@ func TestPlan(t *testing.T) {
 				got[slice.Name] = facts.ContentOf(&slice.Spec)
 			}
 			require.Equal(t, want, got)
-			require.Len(t, needs.Dropped, 1)
-			require.Equal(t, "b taints", needs.Dropped[0].Source+" "+needs.Dropped[0].Field.Name)
+			require.Len(t, fitted.Dropped, 1)
+			require.Equal(t, "b taints", fitted.Dropped[0].Source+" "+fitted.Dropped[0].Field.Name)
 		}
 	})
 }
@@ -48,6 +49,7 @@ func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	store, node := storeOf(t, template("a", "d", "{name: gpu, count: 70, attributes: {l: ['{{ .Index }}']}}")+"  slices: [{devices: [gpu]}]\n"), fakeNode("n", true)
-	_, err := plan.New(t.Context(), NewProber(s), node, rendered(t, store, node), nil)
+	fitted := fit(t, NewProber(s), rendered(t, store, node))
+	_, err := plan.New("", node, &fitted, nil)
 	require.ErrorContains(t, err, "at most 64 are possible")
 }

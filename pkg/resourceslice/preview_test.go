@@ -119,7 +119,7 @@ func TestPreview(t *testing.T) {
 				}
 				w.stop()
 				again := w.preview(t)
-				require.True(t, again.Empty(), namesIn(again))
+				require.True(t, again.IsEmpty(), namesIn(again))
 			})
 		})
 	}
@@ -146,7 +146,7 @@ func TestPreviewTellsOfProblems(t *testing.T) {
 		w.stop()
 		w.setNode("n", func(node *corev1.Node) { node.Labels = nil })
 		preview := w.preview(t)
-		require.True(t, preview.Empty())
+		require.True(t, preview.IsEmpty())
 		require.Len(t, preview.Problems, 1)
 		require.ErrorContains(t, preview.Problems[0], "node n: driver e: ")
 	})

@@ -23,65 +23,61 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
-// probeLimit bounds a probe, for which workers wait that need the field.
-const probeLimit = 10 * time.Second
+// probeTimeout bounds a dry run.
+const probeTimeout = 10 * time.Second
 
-// probeInterval is how often kwok-dra checks whether the API server has been replaced,
-// or keeps what it dropped.
+// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
+// keeps what it dropped.
 const probeInterval = 30 * time.Second
 
-// retryProbe is how soon a field is probed again that could not be.
-const retryProbe = 5 * time.Second
+// probeRetryInterval is how soon a field is probed again after a probe failed.
+const probeRetryInterval = 5 * time.Second
 
-// doubtLifetime is how long a doubt that was not confirmed is not raised again.
-const doubtLifetime = 10 * time.Minute
+// doubtInterval is how soon a doubt that was not confirmed may be raised again.
+const doubtInterval = 10 * time.Minute
 
-// Prober finds out which fields the API server keeps. The version does not show it, so
-// it probes with a dry run, once for each field that is used. Workers that need a field
-// wait for its own probe only, and watch alone takes answers back.
+// Prober finds out which fields the API server keeps. The version does not show it, so it
+// probes with a dry run, once for each field that is used, in the background. A worker that
+// lacks an answer does not wait for it: its key is queued again with the answer.
 type Prober struct {
 	client  resourceclient.ResourceSliceInterface
 	version discovery.ServerVersionInterfaceWithContext
 	// doubts has room for one, so that a sender never waits.
 	doubts chan struct{}
+	// probes are those in progress.
+	probes sync.WaitGroup
 
-	mu       sync.Mutex
-	verdicts map[*features.Field]*verdict
-	layout   devices.Layout
+	mu sync.Mutex
+	// latest has the last probe of each field. Only watchServer drops them.
+	latest map[*features.Field]*probe
+	layout devices.Layout
 	// doubted has when each doubt was last raised.
 	doubted map[string]time.Time
 }
 
-// verdict is what is known of a field once done is closed.
-type verdict struct {
+// probe is one probe of a field. What it found is there once done is closed.
+type probe struct {
 	done chan struct{}
 	answer
-	err error
-	at  time.Time
+	err     error
+	endedAt time.Time
+	// lastErr is why the probe before failed, if it did.
+	lastErr error
+	// requeue is called at the end for each worker that lacked the answer.
+	requeue []func()
 }
 
-// answer is that of the API server: whether it keeps a field, and for counters how it
-// wants them divided.
+// answer says whether the API server keeps a field, and for counters how it wants them
+// divided.
 type answer struct {
-	kept   bool
+	isKept bool
 	layout devices.Layout
 }
 
-// isSettled reports whether the field was probed. The caller holds the lock.
-func (v *verdict) isSettled() bool {
+func (p *probe) hasEnded() bool {
 	select {
-	case <-v.done:
-		return v.err == nil
-	default:
-		return false
-	}
-}
-
-// isDue reports whether the field could not be probed, a while ago.
-func (v *verdict) isDue() bool {
-	select {
-	case <-v.done:
-		return v.err != nil && time.Since(v.at) >= retryProbe
+	case <-p.done:
+		return true
 	default:
 		return false
 	}
@@ -90,39 +86,23 @@ func (v *verdict) isDue() bool {
 // NewProber makes a Prober for the API server of a client.
 func NewProber(client kubernetes.Interface) *Prober {
 	return &Prober{
-		client:   client.ResourceV1().ResourceSlices(),
-		version:  client.Discovery(),
-		doubts:   make(chan struct{}, 1),
-		verdicts: map[*features.Field]*verdict{},
-		doubted:  map[string]time.Time{},
+		client:  client.ResourceV1().ResourceSlices(),
+		version: client.Discovery(),
+		doubts:  make(chan struct{}, 1),
+		latest:  map[*features.Field]*probe{},
+		doubted: map[string]time.Time{},
 	}
 }
 
-// Keeps implements features.Server. The first caller probes; others that need the field
-// wait for the answer.
+// Keeps implements features.Server. It waits for the answer.
 func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error) {
-	p.mu.Lock()
-	v := p.verdicts[field]
-	if v != nil && !v.isDue() {
-		p.mu.Unlock()
-		select {
-		case <-v.done:
-			return v.kept, v.err
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
+	current := p.probeOnce(ctx, field, nil)
+	select {
+	case <-current.done:
+		return current.isKept, current.err
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	v = &verdict{done: make(chan struct{})}
-	p.verdicts[field] = v
-	p.mu.Unlock()
-	found, err := p.probe(ctx, field)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if v.answer, v.err, v.at = found, err, time.Now(); err == nil && field.Name == features.Counters && p.verdicts[field] == v {
-		p.layout = found.layout
-	}
-	close(v.done)
-	return v.kept, v.err
 }
 
 // Layout implements features.Server.
@@ -132,15 +112,90 @@ func (p *Prober) Layout() devices.Layout {
 	return p.layout
 }
 
-// probe asks the API server. A field whose gate is off is dropped, or what is left
-// without it is refused.
-func (p *Prober) probe(ctx context.Context, field *features.Field) (answer, error) {
-	spec := field.Probe()
-	kept, refused, err := p.dryRun(ctx, field, spec)
-	if err != nil || field.Name != features.Counters {
-		return answer{kept: kept}, err
+// errNotProbed says that the answer about a field comes later.
+var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
+
+// workerAnswers are the answers of a Prober for a worker, which must not wait.
+type workerAnswers struct {
+	*Prober
+	// requeue is called with an answer that is missing.
+	requeue func()
+}
+
+// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
+// the last probe failed.
+func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
+	switch current := w.probeOnce(ctx, field, w.requeue); {
+	case current.hasEnded():
+		return current.isKept, current.err
+	case current.lastErr != nil:
+		return false, current.lastErr
+	default:
+		return false, errNotProbed
 	}
-	if !refused {
+}
+
+// isIdle reports whether no worker waits for an answer.
+func (p *Prober) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, current := range p.latest {
+		if len(current.requeue) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// probeOnce returns the last probe of a field. It starts one if there is none, or if the
+// last one failed a while ago. Requeue, if there is one, is called once that has ended.
+func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) *probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	current := p.latest[field]
+	if current == nil || current.hasEnded() && current.err != nil && time.Since(current.endedAt) >= probeRetryInterval {
+		next := &probe{done: make(chan struct{})}
+		if current != nil {
+			next.lastErr = current.err
+		}
+		current, p.latest[field] = next, next
+		p.probes.Go(func() {
+			found, err := p.probeField(ctx, field)
+			p.endProbe(field, next, found, err)
+		})
+	}
+	if requeue != nil && !current.hasEnded() {
+		current.requeue = append(current.requeue, requeue)
+	}
+	return current
+}
+
+// endProbe passes on what a probe found. A worker that got the error of the probe before
+// tries again by itself.
+func (p *Prober) endProbe(field *features.Field, ended *probe, found answer, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ended.answer, ended.err, ended.endedAt = found, err, time.Now(); err == nil && field.Name == features.Counters && p.latest[field] == ended {
+		p.layout = found.layout
+	}
+	close(ended.done)
+	if err == nil || ended.lastErr == nil {
+		for _, requeue := range ended.requeue {
+			requeue()
+		}
+	}
+	ended.requeue = nil
+}
+
+// probeField asks the API server. It drops a field whose gate is off, or refuses what is left
+// without it.
+func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
+	spec := field.Probe()
+	kept, isRefused, err := p.dryRun(ctx, field, spec)
+	if err != nil || field.Name != features.Counters {
+		return answer{isKept: kept}, err
+	}
+	if !isRefused {
 		return answer{kept, devices.CountersApart}, nil
 	}
 	// Kubernetes 1.34 wants the counter set in the slice of the devices.
@@ -150,8 +205,8 @@ func (p *Prober) probe(ctx context.Context, field *features.Field) (answer, erro
 	return answer{kept, devices.CountersWithDevices}, err
 }
 
-func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (kept, refused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (isKept, isRefused bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
 	stored, err := p.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -164,8 +219,8 @@ func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourc
 	return field.Kept(&stored.Spec), false, nil
 }
 
-// refusedFields are the fields of the spec that the API server's validation refuses,
-// without indices and keys. An admission policy that refuses a slice names none.
+// refusedFields are the fields of the spec that the API server's validation refuses, without
+// indices and keys. An admission policy that refuses a slice names none.
 func refusedFields(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -183,18 +238,18 @@ func refusedFields(err error) []string {
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
-// doubt has the Prober probe again soon where a write fails as it would if a field
-// were dropped that was kept before: a feature gate may have been turned off. What is
-// stored stays as it is then, so that nothing is wrong before the next write. A doubt
-// that was not confirmed is not raised again for a while: something else refuses.
-func (p *Prober) doubt(err error) {
+// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server
+// dropped a field that it kept before: a feature gate may have been turned off. Until then
+// the answers stay, so that nothing is wrong before the next write. A doubt that was not
+// confirmed is not raised again for a while: something else refuses.
+func (p *Prober) raiseDoubt(err error) {
 	reason := strings.Join(refusedFields(err), ",")
 	if errors.Is(err, errStored) {
 		reason = errStored.Error()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if raised, known := p.doubted[reason]; reason == "" || known && time.Since(raised) < doubtLifetime {
+	if raised, isKnown := p.doubted[reason]; reason == "" || isKnown && time.Since(raised) < doubtInterval {
 		return
 	}
 	p.doubted[reason] = time.Now()
@@ -204,66 +259,66 @@ func (p *Prober) doubt(err error) {
 	}
 }
 
-// watch calls changed when the API server has been replaced, keeps what it dropped,
-// or drops what it kept. It returns when ctx ends. It probes because of a doubt at once,
-// and because of others not before the next tick.
-func (p *Prober) watch(ctx context.Context, changed func()) {
+// watchServer calls changed when the API server has been replaced, keeps what it dropped, or drops
+// what it kept. It returns when ctx ends. It follows up a doubt at once, and further doubts
+// not before the next tick.
+func (p *Prober) watchServer(ctx context.Context, changed func()) {
 	version := p.serverVersion(ctx, "")
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	doubts := p.doubts
 	for {
-		doubted := false
+		isDoubted := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			doubts = p.doubts
 		case <-doubts:
-			doubted, doubts = true, nil
+			isDoubted, doubts = true, nil
 		}
 		now := p.serverVersion(ctx, version)
-		if p.forgetOutdated(ctx, now != version, doubted) {
+		if p.forgetOutdated(ctx, now != version, isDoubted) {
 			changed()
 		}
 		version = now
 	}
 }
 
-// serverVersion returns what it was given where the API server does not answer.
-func (p *Prober) serverVersion(ctx context.Context, known string) string {
+// serverVersion is the version of the API server, or the last one if it does not answer.
+func (p *Prober) serverVersion(ctx context.Context, last string) string {
 	info, err := p.version.ServerVersionWithContext(ctx)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot tell the API server's version", "err", err)
-		return known
+		klog.FromContext(ctx).V(2).Info("Failed to get the API server's version", "err", err)
+		return last
 	}
 	return info.String()
 }
 
-// forgetOutdated makes the Prober probe again for all fields, if the API server has been
-// replaced or one of its answers is another now: about a field that was dropped, or in
-// doubt also one that was kept. It reports whether it did.
-func (p *Prober) forgetOutdated(ctx context.Context, replaced, doubted bool) bool {
-	settled := map[*features.Field]answer{}
+// forgetOutdated drops all answers if the API server has been replaced or one of them has
+// changed: about a field that was dropped, or in doubt also about one that was kept. It
+// reports whether it did.
+func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool) bool {
+	known := map[*features.Field]answer{}
 	p.mu.Lock()
-	for field, v := range p.verdicts {
-		if v.isSettled() {
-			settled[field] = v.answer
+	for field, last := range p.latest {
+		if last.hasEnded() && last.err == nil {
+			known[field] = last.answer
 		}
 	}
 	p.mu.Unlock()
-	outdated := replaced
-	for field, known := range settled {
-		if !outdated && (!known.kept || doubted) {
-			now, err := p.probe(ctx, field)
-			outdated = err == nil && now != known
+	isOutdated := isReplaced
+	for field, last := range known {
+		if !isOutdated && (!last.isKept || isDoubted) {
+			now, err := p.probeField(ctx, field)
+			isOutdated = err == nil && now != last
 		}
 	}
-	if outdated {
+	if isOutdated {
 		p.mu.Lock()
-		clear(p.verdicts)
+		clear(p.latest)
 		clear(p.doubted)
 		p.mu.Unlock()
 	}
-	return outdated
+	return isOutdated
 }

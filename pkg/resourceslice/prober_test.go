@@ -194,7 +194,7 @@ func TestProberAsksAgainAfterAnError(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"dry-run": 1}, s.takeWrites())
 		s.Refuse(nil)
-		time.Sleep(retryProbe)
+		time.Sleep(probeRetryInterval)
 		require.Equal(t, 2, taintCount(fit(t, prober, pools).Pools))
 	})
 }
@@ -306,18 +306,33 @@ func (h *hanging) Create(ctx context.Context, slice *resourcev1.ResourceSlice, o
 	return h.ResourceSliceInterface.Create(ctx, slice, options)
 }
 
-// TestWorkersDoNotWaitForAnotherField: a probe that hangs holds up those that need its
-// field, and no others.
-func TestWorkersDoNotWaitForAnotherField(t *testing.T) {
+// TestHangingProbeHoldsUpNoWorker: nodes whose drivers need the field wait for the answer, and
+// nothing is reported of them. Workers go on with all else.
+func TestHangingProbeHoldsUpNoWorker(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		prober := NewProber(newServer())
-		client := &hanging{prober.client, make(chan struct{})}
-		prober.client = client
-		node := fakeNode("n", true)
-		pools := rendered(t, storeOf(t, template("a", "d", tainted)), node)
-		go func() { _, _ = features.Fit(t.Context(), prober, pools) }()
+		var nodes []runtime.Object
+		for i := range 20 {
+			nodes = append(nodes, fakeNode(fmt.Sprintf("n%d", i), true))
+		}
+		w := newWorld(t, "", nodes...)
+		client := &hanging{w.publisher.prober.client, make(chan struct{})}
+		w.publisher.prober.client = client
+		var mu sync.Mutex
+		reported := map[string]bool{}
+		w.publisher.reporter.outcomes = func(of string, _ map[string]Outcome) {
+			mu.Lock()
+			defer mu.Unlock()
+			reported[of] = true
+		}
+		configtest.Replace(t, w.store, template("a", "d", tainted)+template("b", "e", plain)+template("c", "f", shared))
 		synctest.Wait()
-		fit(t, prober, rendered(t, storeOf(t, template("b", "e", shared)), node))
+		require.Equal(t, map[string]int{"create": 40, "dry-run": 1}, w.takeWrites(), "of the other two drivers")
+		require.Empty(t, reported)
+		require.False(t, w.publisher.Idle())
 		close(client.closed)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"create": 20, "dry-run": 1}, w.takeWrites())
+		require.Len(t, reported, 20)
+		require.True(t, w.publisher.Idle())
 	})
 }

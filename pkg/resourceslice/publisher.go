@@ -21,45 +21,34 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// Publisher publishes and retires the slices of the fake nodes. Events queue the keys
-// of nodes and of pools that nodes share; reconcile deals with one.
+// Publisher publishes and retires the slices of the fake nodes. Events queue the keys of
+// nodes and of pools that nodes share; reconcile deals with one.
 type Publisher struct {
-	observer
-	owner   *shard.Owner
-	prober  *Prober
-	writer  *writer
-	records nodeRecords
-	shared  sharedPools
-	// unrecorded has, by its facts.SlicesKey, the UIDs of the slices without a record that were
-	// not wanted.
-	unrecorded sync.Map
-	taken      takenOver
-	reporter   *reporter
-	loop       *loop.Loop[facts.SlicesKey]
-}
-
-// observer is what plans are made from. It writes nothing.
-type observer struct {
 	config *config.Store
 	caches *observe.Caches
+	owner  *shard.Owner
 	pods   devices.Presence
-	// live is for what a cache that lags does not have.
-	live typedcorev1.NodeInterface
+	// live reads the Nodes that a cache may not have yet.
+	live     typedcorev1.NodeInterface
+	prober   *Prober
+	memory   *memory
+	writer   *writer
+	reporter *reporter
+	loop     *loop.Loop[facts.SlicesKey]
 }
 
-// Options are what a Publisher works with. All but Owner, DriverPods and Outcomes are
-// required.
+// Options configure a Publisher. All but Owner, DriverPods and Outcomes are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
-	// Caches and Owner are run by the caller.
+	// The caller runs Caches and Owner.
 	Caches   *observe.Caches
 	Owner    *shard.Owner
 	Recorder record.EventRecorder
-	// DriverPods are run by the caller. Without them none are known.
+	// DriverPods knows the driver Pods, and is run by the caller. Without it they are unknown.
 	DriverPods devices.Presence
-	// Outcomes gets the state of the templates on a node, or of a pool that
-	// nodes share, each time that it has been looked at.
+	// Outcomes gets the state of the templates after each reconciliation of a node, or of a
+	// pool that nodes share.
 	Outcomes func(of string, templates map[string]Outcome)
 }
 
@@ -69,9 +58,8 @@ func New(o Options) *Publisher {
 		o.DriverPods = devices.UnknownPresence{}
 	}
 	p := &Publisher{
-		observer: observer{config: o.Config, caches: o.Caches, pods: o.DriverPods, live: o.Client.CoreV1().Nodes()},
-		owner:    o.Owner,
-		prober:   NewProber(o.Client),
+		config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods, live: o.Client.CoreV1().Nodes(),
+		prober: NewProber(o.Client), memory: newMemory(),
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
@@ -93,9 +81,9 @@ func (p *Publisher) Metrics() prometheus.Collector {
 	return p.reporter.metrics.all
 }
 
-// Idle reports whether all nodes and pools have been looked at since they changed.
+// Idle reports whether all nodes and pools have been reconciled since they changed.
 func (p *Publisher) Idle() bool {
-	return p.loop.Idle()
+	return p.prober.isIdle() && p.loop.Idle() && p.prober.isIdle() // a probe queues its keys again
 }
 
 // CheckHealth returns an error if the Publisher's loop is stuck.
@@ -103,35 +91,46 @@ func (p *Publisher) CheckHealth() error {
 	return p.loop.CheckHealth()
 }
 
-// othersPatience bounds the wait for the caches that others need.
-const othersPatience = 5 * time.Second
+// cacheSyncTimeout bounds the wait for the caches that only other controllers need.
+const cacheSyncTimeout = 5 * time.Second
 
-// Run publishes with that many workers until ctx ends, and returns when all
-// that it started has stopped. It begins when the caches of nodes and slices are
-// complete and, unless that takes long, the others, which the work on a large fleet
-// would delay.
+// Run publishes with that many workers until ctx ends, and returns when all that it started
+// has stopped. It begins when the caches of nodes and slices are complete and, unless that
+// takes long, the others, which the work on a large fleet would delay.
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
-	running.Go(func() { p.prober.watch(ctx, p.serverChanged) })
+	running.Go(func() {
+		p.prober.watchServer(ctx, func() {
+			p.reporter.forgetDropped()
+			p.enqueueAll()
+		})
+	})
 	running.Go(func() { p.writer.expectations.Run(ctx, p.loop.Add) })
 	cache.WaitFor(ctx, "", slices.Concat(p.caches.Nodes.Synced(), p.caches.Slices.Synced())...)
-	waiting, cancel := context.WithTimeout(ctx, othersPatience)
+	waiting, cancel := context.WithTimeout(ctx, cacheSyncTimeout)
 	cache.WaitFor(waiting, "", p.caches.Synced()...)
 	cancel()
-	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
+	p.loop.Run(ctx, workers) // even if ctx has ended, to shut the queue down
 	running.Wait()
+	p.prober.probes.Wait()
 }
 
 func (p *Publisher) nodeChanged(name string) {
-	p.records.note(name, p.caches.Nodes.Has(name))
-	p.writer.backoff.reset(facts.NodeKey(name))
+	isFake := p.caches.Nodes.Has(name)
+	p.memory.updateEntry(facts.NodeKey(name), func(e *entry) {
+		e.isManaged = e.isManaged || isFake // it may leave the selection before it is reconciled
+		if e.isManaged && e.changedAt.IsZero() {
+			e.changedAt = time.Now()
+		}
+		e.hasForeignWrites = false
+	})
 	p.loop.Add(facts.NodeKey(name))
 }
 
 func (p *Publisher) sliceChanged(slice *facts.Slice) {
-	requeue, foreign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
-	if foreign {
-		p.writer.backoff.foreign.Store(slice.Key(), true)
+	requeue, isForeign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
+	if isForeign {
+		p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 	}
 	if requeue {
 		p.loop.Add(slice.Key())
@@ -140,8 +139,8 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 
 func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
 	if slice := deleted.OptionalObj; slice != nil {
-		if foreign := p.writer.expectations.Deleted(slice.Key(), slice.GetName()); foreign {
-			p.writer.backoff.foreign.Store(slice.Key(), true)
+		if p.writer.expectations.Deleted(slice.Key(), slice.GetName()) {
+			p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 		}
 		p.loop.Add(slice.Key())
 	}
@@ -154,15 +153,15 @@ func (p *Publisher) configChanged() {
 	p.enqueueAll()
 }
 
-// serverChanged plans everything again for another API server.
-func (p *Publisher) serverChanged() {
-	p.reporter.forgetDropped()
-	p.enqueueAll()
-}
-
-// enqueueAll queues every node, and all that has slices or is to have some.
+// enqueueAll queues every node, and all that has slices or is to have some. What others did
+// to slices holds back nothing that is new.
 func (p *Publisher) enqueueAll() {
-	p.writer.backoff.foreign.Clear()
+	for _, key := range p.memory.knownKeys() {
+		p.memory.forgetForeignWrites(key)
+		if key.Shared() { // its template may be gone, or name another pool
+			p.loop.Add(key)
+		}
+	}
 	for _, name := range p.caches.Nodes.Keys() {
 		p.loop.Add(facts.NodeKey(name))
 	}
@@ -173,8 +172,5 @@ func (p *Publisher) enqueueAll() {
 		for _, t := range set.Shared() {
 			p.loop.Add(plan.SharedKey(t))
 		}
-	}
-	for key := range p.shared.Range { // its template may be gone, or name another pool
-		p.loop.Add(key.(facts.SlicesKey))
 	}
 }

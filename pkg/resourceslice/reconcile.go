@@ -9,18 +9,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// reconcile brings the slices of a node, or of a pool that nodes share, to the state
+// reconcile brings the slices of a node, or of a pool that nodes share, to the state that
 // they should be in.
 func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	if wait := p.writer.expectations.Wait(key); wait > 0 {
@@ -38,250 +41,209 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	return p.reconcileNode(ctx, set, key, existing)
 }
 
-func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
-	record, known := p.records.get(key.Node)
-	changed, _ := p.records.changed.LoadAndDelete(key.Node)
-	node := p.caches.Nodes.Get(key.Node)
-	if node == nil && !known && !p.ownsAny(existing) && p.caches.Nodes.Others(key.Node) {
-		p.writer.backoff.reset(key)
-		return nil
-	}
-	p.enqueueSharedPools(ctx, set, key.Node, node)
-	if node == nil { // another installation may act for it
-		existing = plan.OwnSlices(p.owner.Installation(), existing)
-		p.taken.forget(key)
-	}
-	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
-	var desired plan.Desired
-	if node != nil {
-		var err error
-		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.pods.On(node.Name)}
-		if desired, err = p.desired(ctx, view, t.standby); err != nil {
-			return err
-		}
-		if desired.Wait > 0 {
-			p.loop.AddAfter(key, desired.Wait)
-		}
-		p.records.Store(key.Node, nodeRecord{pools: desired.Known})
-	} else if gone, err := p.isGone(ctx, t, existing, known); !gone || err != nil {
-		return err
-	}
-	results := p.syncPools(ctx, t, &desired, existing)
-	p.reporter.reportOutcomes(key, &desired, &results)
-	if t.standby {
-		return standbyError(results.err)
-	}
-	p.reporter.reportHidden(node, desired.Hidden)
-	if results.err != nil {
-		p.records.keepChanged(key.Node, changed)
-		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
-	}
-	if since, ok := changed.(time.Time); ok && results.wrote {
-		p.reporter.metrics.latency.Observe(time.Since(since).Seconds())
-	}
-	return p.reporter.reportProblems(node, desired.Problems())
+// target is what is synced.
+type target struct {
+	key facts.SlicesKey
+	// node is the object of events, and has the pools unless nodes share them. It may be nil.
+	node *corev1.Node
+	// isStandby says that another replica writes.
+	isStandby bool
+	// last is what is remembered from the last reconciliation, and of what came since.
+	last entry
 }
 
-// desired works out what a node should have. Before slices go since a driver Pod is
-// missing, the API server is asked for the Pods, unless another replica acts.
-func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (plan.Desired, error) {
-	view.Now = time.Now()
+// reconcileNode plans the pools of a node, and brings its slices to the plan.
+func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
+	var last entry
+	p.memory.updateEntry(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
+	node := p.caches.Nodes.Get(key.Node)
+	t := target{key, node, !p.owner.Acts(key.Node, node != nil), last}
+	if node == nil {
+		return p.retireNode(ctx, set, t, existing)
+	}
+	for _, template := range set.Shared() {
+		p.enqueueSharedPool(ctx, set, template, key.Node, node)
+	}
+	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
 	desired := plan.DesiredPools(ctx, view)
-	if !desired.Confirm || standby {
-		return desired, nil
+	if desired.Confirm && !t.isStandby {
+		// Before slices go because a driver Pod is missing, the API server is asked for it.
+		var err error
+		if view.Pods, err = p.pods.Live(ctx, set.Templates, node); err != nil {
+			return err
+		}
+		view.IsLive = true
+		desired = plan.DesiredPools(ctx, view)
+		if desired.Wait == 0 {
+			desired.Wait = lifecycle.WipeDelay // if the Pods are there, the cache lags
+		}
 	}
-	var err error
-	if view.Pods, err = o.pods.Live(ctx, view.Set.Templates, view.Node); err != nil {
-		return desired, err
+	if desired.Wait > 0 {
+		p.loop.AddAfter(key, desired.Wait)
 	}
-	view.Live = true
-	desired = plan.DesiredPools(ctx, view)
-	if desired.Wait == 0 {
-		desired.Wait = lifecycle.WipeDelay // if they are there, the cache lags
+	p.memory.updateEntry(key, func(e *entry) { e.isManaged, e.previous, e.emptySince = true, desired.ForNext, time.Time{} })
+	results := p.syncPools(ctx, t, &desired, existing)
+	return p.reportNode(t, &desired, &results)
+}
+
+// retireNode deletes the slices of a node that is gone or no longer fake.
+func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
+	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.Others(t.key.Node)
+	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
+	if !t.last.isManaged && !isRecorded && mayBeOthers {
+		p.memory.forgetForeignWrites(t.key)
+		return nil
 	}
-	return desired, nil
+	for _, template := range set.Shared() {
+		p.enqueueSharedPool(ctx, set, template, t.key.Node, nil)
+	}
+	existing = plan.OwnSlices(as, existing) // another installation may act for the node
+	var wait time.Duration
+	p.memory.updateEntry(t.key, func(e *entry) {
+		e.takenFrom, e.previous = nil, plan.Previous{}
+		if t.last.isManaged {
+			wait = e.leaveSelection(len(existing) == 0, mayBeOthers)
+		}
+	})
+	if wait > 0 {
+		p.loop.AddAfter(t.key, wait)
+	}
+	if isGone, err := p.isGone(ctx, t, existing); !isGone || err != nil {
+		return err
+	}
+	results := p.syncPools(ctx, t, &plan.Desired{}, existing)
+	return p.reportNode(t, &plan.Desired{}, &results)
 }
 
 // isGone reports whether a node that is not in the cache, or not fake, is so by the API
 // server as well, before its slices go. Slices without a record, of a node that is not
 // known to have been fake, may be another installation's.
-func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice, known bool) (bool, error) {
-	empty := len(existing) == 0
-	if known {
-		if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
-			p.loop.AddAfter(t.key, wait)
-		}
-	}
-	_, retired := p.unrecorded.Load(t.key)
-	if t.standby || empty && !retired { // what was retired of it is remembered as long as there is a Node
+func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice) (bool, error) {
+	// What was retired of the node is remembered as long as there is a Node.
+	if t.isStandby || len(existing) == 0 && t.last.unrecorded == nil {
 		return true, nil
 	}
 	// The slices that another replica has just made for a node may be seen before it.
 	node, err := p.live.Get(ctx, t.key.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		p.unrecorded.Delete(t.key)
+		p.memory.updateEntry(t.key, func(e *entry) { e.unrecorded = nil })
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
 	}
-	return !p.caches.Nodes.Fake(node) && (known || p.mayRetire(t.key, existing)), nil
+	return !p.caches.Nodes.Fake(node) && (t.last.isManaged || p.memory.mayRetire(p.owner.Installation(), t.key, existing)), nil
 }
 
-// standbyError is what remains to be done about a node that another replica acts for
-// and reports on.
-func standbyError(err error) error {
-	if _, ok := errors.AsType[*plan.LayoutError](err); ok {
-		return loop.Terminal(err)
-	}
-	return err
-}
-
-// reconcileShared has a pool that nodes share exist while some node requires it.
-func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
-	if !p.owner.Leads() {
-		return nil
-	}
-	as := p.owner.Installation()
-	observed := existing
-	existing, another := plan.OwnShared(as, existing)
-	template := set.SharedPool(key.Driver, key.Pool)
-	unknown := p.shared.setExists(key, template != nil, len(existing) > 0)
-	if unknown && len(set.Unsettled) > 0 {
-		return nil
-	}
-	var node *corev1.Node
-	var desired plan.Desired
-	if template != nil {
-		var err error
-		node, err = p.findWitness(ctx, set, key, len(existing) > 0)
-		if node != nil && another != "" {
-			results := p.syncPools(ctx, target{key: key, node: node}, &plan.Desired{}, existing)
-			owned := plan.NewOwnedError(as, key, observed, another)
-			desired = plan.DesiredShared(template, false, owned)
-			p.reporter.reportOutcomes(key, &desired, &results)
-			p.reporter.reportOwned(ctx, target{key: key, node: node}, template, owned)
-			return results.err
-		}
-		desired = plan.DesiredShared(template, node != nil, err)
-	}
-	if node == nil && desired.Held[key.Driver] == nil && !p.mayRetire(key, existing) {
-		return nil
-	}
-	p.reporter.forgetOwned(key)
-	results := p.syncPools(ctx, target{key: key, node: node}, &desired, existing)
-	p.reporter.reportOutcomes(key, &desired, &results)
-	if results.err != nil {
-		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
-	}
-	held := desired.Held[key.Driver]
-	if node != nil && held != nil {
-		return p.reporter.reportProblems(node, map[string]error{"template": held})
-	}
-	return loop.Terminal(held)
-}
-
-// findWitness finds a node that requires the pool, the last one if it still does.
-// The error is that of nodes for which this is unknown.
-func (p *Publisher) findWitness(ctx context.Context, set *config.Set, key facts.SlicesKey, published bool) (*corev1.Node, error) {
-	last := p.shared.witness(key)
-	var errs []error
-	for _, name := range append([]string{last.node}, p.caches.Nodes.Keys()...) {
-		// It is noted before it is looked at, so that no change of the node goes unseen.
-		p.shared.Store(key, witness{node: name})
-		node := p.caches.Nodes.Get(name)
-		if node == nil {
-			continue
-		}
-		required, err := plan.Requires(ctx, set, node, set.SharedPool(key.Driver, key.Pool), published || last.found)
-		if required {
-			p.shared.Store(key, witness{node: name, found: true})
-			return node, nil
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("node %s: %w", name, err))
-		}
-	}
-	p.shared.Store(key, witness{})
-	return nil, errors.Join(errs...)
-}
-
-// enqueueSharedPools queues the shared pools that may depend on the node: it is the
-// witness and may no longer be one, or there is none and it may become one.
-func (p *Publisher) enqueueSharedPools(ctx context.Context, set *config.Set, name string, node *corev1.Node) {
-	for _, t := range set.Shared() {
-		key := plan.SharedKey(t)
-		w := p.shared.witness(key)
-		if w.found && w.node != name {
-			continue
-		}
-		required := false
-		if node != nil {
-			required, _ = plan.Requires(ctx, set, node, t, w.found) // reconcileShared reports errors
-		}
-		if required != w.found || w.node == name && !w.found {
-			p.writer.backoff.reset(key)
-			p.loop.Add(key)
-		}
-	}
-}
-
-// target is what is synced.
-type target struct {
-	key facts.SlicesKey
-	// node is where events go, and which has a node's own pools. It may be nil.
-	node *corev1.Node
-	// standby says that another replica writes.
-	standby bool
-}
-
-// syncPools writes what is missing to what is desired, driver by driver. A write
-// that fails stops only its own driver.
+// syncPools writes what is missing to what is desired, driver by driver. A write that fails
+// stops only its own driver.
 func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice) results {
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		all.add(driver, p.syncDriver(ctx, t, drivers[driver]))
+		all.addResult(driver, p.syncDriver(ctx, t, driver, drivers[driver]))
 	}
-	if !all.wrote && !all.behind && all.err == nil {
-		p.writer.backoff.reset(t.key)
+	if !all.wrote && !all.isBehind && all.err == nil {
+		p.memory.forgetForeignWrites(t.key)
 	}
 	return all
 }
 
-func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.DriverState) result {
-	as, owner := p.owner.Installation(), p.ownerOf(&driver)
-	yields := owner != "" && p.taken.has(t.key, driver.Pools[0].Driver, owner)
+// syncDriver writes what is missing to what one driver should have: it fits the pools to the
+// API server, plans the writes, and applies them.
+func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
+	as := p.owner.Installation()
+	var other installation.ID
+	if len(driver.Existing) > 0 {
+		other = as.Another(plan.InstallationsOf(driver.OfPools()))
+	}
+	yields := other != "" && t.last.takenFrom[name] == other
 	if yields { // what is there may be right, whoever has made it
 		as, driver.Existing = "", driver.OfPools()
 	}
-	needs, err := plan.NewAs(ctx, as, p.prober, t.node, driver.Pools, driver.Existing)
-	if needs == nil {
+	fitted, err := features.Fit(ctx, workerAnswers{p.prober, func() { p.loop.Add(t.key) }}, driver.Pools)
+	if errors.Is(err, errNotProbed) {
+		return result{isBehind: true, isPending: true}
+	}
+	if err != nil {
 		return result{err: err}
 	}
-	p.reporter.reportDropped(ctx, t.node, needs.Dropped)
-	if err != nil || needs.Empty() {
-		return result{fitted: needs.Fitted, err: err}
+	if len(fitted.Dropped) > 0 {
+		p.reporter.reportDropped(ctx, t.node, fitted.Dropped)
 	}
-	if t.standby {
-		return result{behind: true}
+	next, err := plan.New(as, t.node, &fitted, driver.Existing)
+	switch {
+	case err != nil || next.IsEmpty():
+		return result{fitted: fitted, err: err}
+	case t.isStandby:
+		return result{isBehind: true}
+	case yields:
+		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, other)}
 	}
-	if yields {
-		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, owner)}
+	if t.last.hasForeignWrites {
+		if wait := p.memory.waitForOthers(t.key); wait > 0 {
+			klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "key", t.key, "wait", wait)
+			p.loop.AddAfter(t.key, wait)
+			return result{isBehind: true}
+		}
 	}
-	if wait := p.writer.backoff.wait(t.key); wait > 0 {
-		klog.FromContext(ctx).Info("Others change the slices as well, waiting; look for another kwok-dra", "of", t.key, "wait", wait)
-		p.loop.AddAfter(t.key, wait)
-		return result{behind: true}
+	err = p.writer.applyWrites(ctx, t.key, &next.Writes)
+	if apierrors.IsAlreadyExists(err) {
+		err = p.takeOver(ctx, t.key, next)
 	}
-	if err := p.writer.apply(ctx, t.key, needs); err != nil {
-		p.prober.doubt(err)
+	if err != nil {
+		p.prober.raiseDoubt(err)
 		return result{err: err}
 	}
-	if owner != "" {
-		p.taken.add(t.key, driver.Pools[0].Driver, owner)
+	if other != "" {
+		p.memory.noteTakeOver(t.key, name, other)
 	}
-	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.key,
-		"created", len(needs.Create), "updated", len(needs.Update), "deleted", len(needs.Delete))
-	return result{wrote: true, fitted: needs.Fitted}
+	klog.FromContext(ctx).V(2).Info("Updated ResourceSlices", "key", t.key,
+		"created", len(next.Create), "updated", len(next.Update), "deleted", len(next.Delete))
+	return result{wrote: true, fitted: fitted}
+}
+
+// takeOver reads the slices that exist but are not in the cache, and applies the plan that
+// follows from them.
+func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *plan.Plan) error {
+	live := map[string]*resourcev1.ResourceSlice{}
+	next, err := refused.TakeOver(live)
+	for err == nil && next.Need != nil {
+		for _, name := range next.Need.Slices {
+			if live[name], err = p.writer.getSlice(ctx, key, name); err != nil {
+				return err
+			}
+		}
+		next, err = refused.TakeOver(live)
+	}
+	if err != nil {
+		return err
+	}
+	return p.writer.applyWrites(ctx, key, &next.Writes)
+}
+
+// reportNode reports what has become of a node's pools, and what keeps them from being as
+// desired.
+func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results) error {
+	if changedAt := t.last.changedAt; !changedAt.IsZero() && (results.isPending || results.err != nil && !t.isStandby) {
+		p.memory.updateEntry(t.key, func(e *entry) { e.changedAt = changedAt })
+	}
+	if results.isPending && results.err == nil {
+		return nil
+	}
+	p.reporter.reportOutcomes(t.key, desired, results)
+	if t.isStandby { // another replica reports
+		if _, ok := errors.AsType[*plan.LayoutError](results.err); ok {
+			return loop.Terminal(results.err)
+		}
+		return results.err
+	}
+	p.reporter.reportHidden(t.node, desired.Hidden)
+	if results.err != nil {
+		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(t.key))
+	}
+	if results.wrote && !t.last.changedAt.IsZero() {
+		p.reporter.metrics.latency.Observe(time.Since(t.last.changedAt).Seconds())
+	}
+	return p.reporter.reportProblems(t.node, desired.Problems())
 }

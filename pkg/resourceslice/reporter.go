@@ -24,8 +24,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// reporter tells users, by events and metrics, what keeps their templates from being
-// published.
+// reporter reports by events and metrics what keeps templates from being published. It
+// remembers what it has reported, so that it says each thing once.
 type reporter struct {
 	recorder record.EventRecorder
 	outcomes func(of string, templates map[string]Outcome)
@@ -33,12 +33,11 @@ type reporter struct {
 	metrics  *metrics
 
 	mu sync.Mutex
-	// hidden are the templates that are hidden, and by which, of which an event tells.
+	// hidden has pairs of names: a template, and the one that hides it.
 	hidden map[[2]string]bool
-	// dropped are the fields that are dropped, of which an event tells.
+	// dropped has the fields that the API server drops.
 	dropped map[features.Dropped]bool
-	// owned are the pools of other installations, and whose they are, of which an event
-	// tells.
+	// owned has the pools that belong to other installations.
 	owned map[facts.SlicesKey]installation.ID
 }
 
@@ -49,46 +48,44 @@ func newReporter(o Options, metrics *metrics) *reporter {
 	}
 }
 
-// reportOutcomes passes on the state of each template.
+// reportOutcomes passes the state of each template on.
 func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
 	if r.outcomes != nil {
-		r.outcomes(key.String(), results.outcomes(desired))
+		r.outcomes(key.String(), results.templateOutcomes(desired))
 	}
 }
 
-// reportProblems reports templates that cannot be rendered for the node, and what is
-// wrong with its annotation. Only a change of the node or the configuration can
-// help.
+// reportProblems reports problems by their cause: templates that cannot be rendered for the
+// node, or its annotation. Only a change of the node or of the configuration can help.
 func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) error {
 	var errs []error
 	for _, cause := range slices.Sorted(maps.Keys(problems)) {
 		r.metrics.failing.WithLabelValues(cause).Inc()
-		r.event(node, v1alpha1.ReasonPublishFailed, problems[cause])
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, problems[cause])
 		errs = append(errs, problems[cause])
 	}
 	return loop.Terminal(errors.Join(errs...))
 }
 
-// reportFailure reports an API call that failed, and so many times before. What the
-// API server refuses for good is reported at once, the rest when it has failed for a
-// while.
+// reportFailure reports an API call that failed, after so many failures before. What the API
+// server refuses for good is reported at once, all else after loop.Patience failures.
 func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
 	if loop.LostRace(err) {
 		return err
 	}
-	_, cannotDivide := errors.AsType[*plan.LayoutError](err)
-	if _, isOwned := errors.AsType[*installation.OwnedError](err); cannotDivide || node != nil && isOwned {
+	_, isLayout := errors.AsType[*plan.LayoutError](err)
+	if _, isOwned := errors.AsType[*installation.OwnedError](err); isLayout || node != nil && isOwned {
 		return r.reportProblems(node, map[string]error{"template": err})
 	}
 	r.metrics.failing.WithLabelValues("api").Inc()
-	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (final || failures >= loop.Patience) {
-		r.event(node, v1alpha1.ReasonPublishFailed, err)
+	isFinal := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	if node != nil && (isFinal || failures >= loop.Patience) {
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
 	}
 	return err
 }
 
-// reportDropped tells of each source and field that is dropped, once.
+// reportDropped reports each field that the API server drops, once for each source.
 func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []features.Dropped) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,9 +96,9 @@ func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []f
 		r.dropped[dropped] = true
 		r.metrics.dropped.WithLabelValues(dropped.Source, dropped.Field.Name).Set(1)
 		err := droppedError(dropped)
-		klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
-		if r.owner.Leads() { // all replicas find this out
-			r.event(node, v1alpha1.ReasonFieldsDropped, err)
+		klog.FromContext(ctx).Error(err, "The API server drops a field of devices", "node", node.Name)
+		if r.owner.Leads() { // all replicas find out
+			r.recordEvent(node, v1alpha1.ReasonFieldsDropped, err)
 		}
 	}
 }
@@ -119,8 +116,8 @@ func droppedError(dropped features.Dropped) error {
 		field.Name, dropped.Source, effect, field.Gate)
 }
 
-// forgetUnused forgets what was told of templates that are gone, or do not use a
-// dropped field any more.
+// forgetUnused forgets reports about templates that are gone, or no longer use a dropped
+// field.
 func (r *reporter) forgetUnused(templates []*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,13 +127,13 @@ func (r *reporter) forgetUnused(templates []*devices.Template) {
 			r.metrics.dropped.DeleteLabelValues(dropped.Source, dropped.Field.Name)
 		}
 	}
-	isThere := func(name string) bool {
+	isInUse := func(name string) bool {
 		return slices.ContainsFunc(templates, func(t *devices.Template) bool { return t.Name == name })
 	}
-	maps.DeleteFunc(r.hidden, func(pair [2]string, _ bool) bool { return !isThere(pair[0]) || !isThere(pair[1]) })
+	maps.DeleteFunc(r.hidden, func(pair [2]string, _ bool) bool { return !isInUse(pair[0]) || !isInUse(pair[1]) })
 }
 
-// forgetDropped forgets all that was told of fields that are dropped.
+// forgetDropped forgets all reports about dropped fields.
 func (r *reporter) forgetDropped() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +141,8 @@ func (r *reporter) forgetDropped() {
 	r.metrics.dropped.Reset()
 }
 
-// reportHidden tells the object that has a template that another one hides it. One
-// event for each two templates is enough, on however many nodes it is so.
+// reportHidden reports a template that another one hides, as an event on its object. One event
+// for each pair is enough, on however many nodes it applies.
 func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,12 +152,11 @@ func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]
 			continue
 		}
 		r.hidden[pair] = true
-		r.event(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
+		r.recordEvent(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
 	}
 }
 
-// reportOwned tells that a pool which a template is to have exist belongs to another
-// installation, once.
+// reportOwned reports, once, that the pool of a template belongs to another installation.
 func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.Template, owned *installation.OwnedError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,12 +164,12 @@ func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.
 		return
 	}
 	r.owned[t.key] = owned.Owner
-	klog.FromContext(ctx).Error(owned, "Skipped a pool of another installation", "pool", t.key)
+	klog.FromContext(ctx).Error(owned, "Skipped: the pool belongs to another installation", "pool", t.key)
 	var about runtime.Object = t.node
 	if template.Origin.Carrier != nil {
 		about = template.Origin.Carrier
 	}
-	r.event(about, v1alpha1.ReasonPoolNotManaged, owned)
+	r.recordEvent(about, v1alpha1.ReasonPoolNotManaged, owned)
 }
 
 // forgetOwned forgets that a pool belonged to another installation.
@@ -183,6 +179,6 @@ func (r *reporter) forgetOwned(pool facts.SlicesKey) {
 	delete(r.owned, pool)
 }
 
-func (r *reporter) event(about runtime.Object, reason string, err error) {
+func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {
 	r.recorder.Event(about, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(err))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -67,7 +68,7 @@ func (w *world) start() {
 	w.driverPods = driverpods.New(w.server, w.store, caches.Slices)
 	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods})
 	w.caches, w.publisher = caches, publisher
-	ctx, cancel := context.WithCancel(quiet(w.t))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -154,8 +155,4 @@ const (
 )
 
 // inBubble runs a test in a bubble of its own.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble

@@ -15,15 +15,15 @@ import (
 type Miss struct {
 	// Node is the name of the node.
 	Node string
-	// failing are the requirements that fail, and distance is how far the values of
-	// the node are from those that they want.
+	// failing describes the requirements that fail, and distance is how far the node's values are
+	// from those that they want.
 	failing  []string
 	distance int
 }
 
-// compare is negative where a miss is nearer than another: fewer requirements fail,
-// or the values are more alike.
-func (m *Miss) compare(other *Miss) int {
+// compareDistance is negative if a miss is nearer than another: fewer requirements fail, or the values
+// are more alike.
+func (m *Miss) compareDistance(other *Miss) int {
 	return cmp.Or(cmp.Compare(len(m.failing), len(other.failing)), cmp.Compare(m.distance, other.distance))
 }
 
@@ -32,18 +32,17 @@ func (m *Miss) String() string {
 	return strings.Join(m.failing, ", and ") + " (node " + m.Node + ")"
 }
 
-// term is a term of a node selector, of which all requirements must match.
+// term is a term of a node selector. All of its requirements must match.
 type term []requirement
 
 type requirement struct {
 	corev1.NodeSelectorRequirement
 
-	// field has the key be a field of the node, and no label.
-	field    bool
+	// isField is true for a key that is a field of the Node, and not a label.
+	isField  bool
 	selector *nodeaffinity.LazyErrorNodeSelector
 }
 
-// termsOf are the terms of a selector.
 func termsOf(selector *corev1.NodeSelector) []term {
 	if selector == nil {
 		return nil
@@ -52,58 +51,57 @@ func termsOf(selector *corev1.NodeSelector) []term {
 	for _, source := range selector.NodeSelectorTerms {
 		var t term
 		for _, r := range source.MatchExpressions {
-			t = append(t, requirement{r, false, only(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{r}})})
+			t = append(t, requirement{r, false, selectorOf(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{r}})})
 		}
 		for _, r := range source.MatchFields {
-			t = append(t, requirement{r, true, only(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{r}})})
+			t = append(t, requirement{r, true, selectorOf(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{r}})})
 		}
 		all = append(all, t)
 	}
 	return all
 }
 
-func only(t corev1.NodeSelectorTerm) *nodeaffinity.LazyErrorNodeSelector {
+func selectorOf(t corev1.NodeSelectorTerm) *nodeaffinity.LazyErrorNodeSelector {
 	return nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t}})
 }
 
-// miss is how the term misses a node.
-func (t term) miss(node *corev1.Node) *Miss {
+// missOf returns how the term misses a node.
+func (t term) missOf(node *corev1.Node) *Miss {
 	m := &Miss{Node: node.Name}
 	for i := range t {
-		if matched, _ := t[i].selector.Match(node); matched { // what is invalid has been refused with the template
+		if matched, _ := t[i].selector.Match(node); matched { // an invalid one was refused with the template
 			continue
 		}
-		text, distance := t[i].fails(node)
+		text, distance := t[i].describeFailure(node)
 		m.failing = append(m.failing, text)
 		m.distance += distance
 	}
 	return m
 }
 
-// missing is the distance of a label that the node does not have: it is farther
-// than any other value.
-const missing = math.MaxInt16
+// missingLabel is the distance of a label that the node lacks. It is farther than any value.
+const missingLabel = math.MaxInt16
 
-// fails says how the requirement fails on a node, and by how much.
-func (r *requirement) fails(node *corev1.Node) (string, int) {
+// describeFailure says how the requirement fails on a node, and by what distance.
+func (r *requirement) describeFailure(node *corev1.Node) (string, int) {
 	value, found := node.Labels[r.Key]
-	if r.field {
+	if r.isField {
 		value, found = node.Name, true // the only field that there is
 	}
 	text, distance := r.Key+" is "+cmp.Or(value, "empty"), 1
 	if !found {
-		text, distance = "label "+r.Key+" is missing", missing
+		text, distance = "label "+r.Key+" is missing", missingLabel
 	} else if r.Operator == corev1.NodeSelectorOpIn {
-		distance = r.nearest(value)
+		distance = r.nearestDistance(value)
 	}
-	if wants := r.wants(); wants != "" {
-		text += ", must be " + wants
+	if wanted := r.wantedValue(); wanted != "" {
+		text += ", must be " + wanted
 	}
 	return text, distance
 }
 
-// wants says what the value must be. It is empty where any will do.
-func (r *requirement) wants() string {
+// wantedValue says what the value must be. It is empty if any will do.
+func (r *requirement) wantedValue() string {
 	values := strings.Join(r.Values, " or ")
 	switch r.Operator {
 	case corev1.NodeSelectorOpNotIn:
@@ -118,9 +116,9 @@ func (r *requirement) wants() string {
 	return values
 }
 
-// nearest is the least distance of a value to those that are wanted.
-func (r *requirement) nearest(value string) int {
-	least := missing - 1
+// nearestDistance is the least distance of a value to the wanted ones.
+func (r *requirement) nearestDistance(value string) int {
+	least := missingLabel - 1
 	for _, wanted := range r.Values {
 		least = min(least, suggest.Distance(value, wanted))
 	}

@@ -1,5 +1,3 @@
-// Package selection finds templates that select no node, and says by what they
-// miss the node that they miss by the least.
 package selection
 
 import (
@@ -16,16 +14,15 @@ import (
 // Unselected is a template that selects none of the nodes.
 type Unselected struct {
 	Template *devices.Template
-	// Nodes are how many nodes there are.
+	// Nodes is the number of nodes.
 	Nodes int
-	// Miss is what is wrong with the node that the template misses by the least. It is
-	// nil if there are no nodes.
+	// Miss is the nearest miss. It is nil if there are no nodes.
 	Miss *Miss
 
 	terms []term
 }
 
-// Of finds the templates that select none of the nodes, in their order.
+// Of returns the templates that select none of the nodes, in their order.
 func Of(templates []*devices.Template, nodes iter.Seq[*corev1.Node]) []*Unselected {
 	var left []*Unselected
 	for _, template := range templates {
@@ -37,24 +34,24 @@ func Of(templates []*devices.Template, nodes iter.Seq[*corev1.Node]) []*Unselect
 			break
 		}
 		for _, u := range left {
-			u.look(node)
+			u.addNode(node)
 		}
 	}
 	return left
 }
 
-func (u *Unselected) look(node *corev1.Node) {
+// addNode keeps the nearest miss.
+func (u *Unselected) addNode(node *corev1.Node) {
 	u.Nodes++
 	for _, t := range u.terms {
-		// Of two that are as near, the one whose node is first by its name, so that the
-		// answer is always the same.
-		if miss := t.miss(node); u.Miss == nil || cmp.Or(miss.compare(u.Miss), cmp.Compare(miss.Node, u.Miss.Node)) < 0 {
+		// Equal misses are ordered by their nodes' names, so that the answer is always the same.
+		if miss := t.missOf(node); u.Miss == nil || cmp.Or(miss.compareDistance(u.Miss), cmp.Compare(miss.Node, u.Miss.Node)) < 0 {
 			u.Miss = miss
 		}
 	}
 }
 
-// String says which template it is, and by what it misses.
+// String names the template, and describes its nearest miss.
 func (u *Unselected) String() string {
 	text := fmt.Sprintf("template %s selects 0 of %d nodes", u.Template.Name, u.Nodes)
 	if u.Miss == nil {

@@ -17,53 +17,52 @@ import (
 )
 
 const (
-	// settle is how long after a change the nodes are looked at: one change is seldom
+	// settlePeriod is how long after a change the templates are checked: one change seldom comes
 	// alone.
-	settle = time.Second
-	// interval is the least time between two looks, and share bounds the time that
-	// they take: one part of so many.
-	interval = 10 * time.Second
-	share    = 100
+	settlePeriod = time.Second
+	// minCheckInterval is the least time between two checks. The pause after a check is
+	// pausePerCheck times as long as the check.
+	minCheckInterval = 10 * time.Second
+	pausePerCheck    = 100
 )
 
-// Watcher says, in the log and to whoever asks, which templates in force select no
-// node.
+// Watcher reports which templates in force select no node, in the log and to a function.
 type Watcher struct {
 	nodes  *observe.Nodes
 	config *config.Store
 	owner  *shard.Owner
 	report func(byTemplate map[string]string)
-	// changed has room for one, so that whoever signals never waits.
+	// changed has room for one signal, so that signalChange never waits.
 	changed chan struct{}
 
-	// told are the misses that were logged of each template.
-	told map[*devices.Template]*Miss
+	// logged has the last miss that was logged of each template.
+	logged map[*devices.Template]*Miss
 }
 
-// NewWatcher makes a Watcher; Run starts it. The nodes and the owner are run by the
-// caller. Report gets, after each look, why templates select no node, by their names.
+// NewWatcher makes a Watcher; Run starts it. The caller runs the nodes and the owner. After each check,
+// report gets why templates select no node, by their names.
 func NewWatcher(store *config.Store, nodes *observe.Nodes, owner *shard.Owner, report func(byTemplate map[string]string)) *Watcher {
 	w := &Watcher{
 		nodes: nodes, config: store, owner: owner, report: report,
 		changed: make(chan struct{}, 1),
-		told:    map[*devices.Template]*Miss{},
+		logged:  map[*devices.Template]*Miss{},
 	}
-	nodes.Handle(func(string, *observe.Node, *observe.Node) { w.signal() })
-	store.OnChange(w.signal)
-	owner.OnChange(func(string) {}, w.signal)
+	nodes.Handle(func(string, *observe.Node, *observe.Node) { w.signalChange() })
+	store.OnChange(w.signalChange)
+	owner.OnChange(func(string) {}, w.signalChange)
 	return w
 }
 
-// signal has the nodes looked at soon.
-func (w *Watcher) signal() {
+// signalChange makes Run check the templates soon.
+func (w *Watcher) signalChange() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Run looks at the nodes when something has changed, until ctx ends. It begins
-// when all nodes are known.
+// Run checks the templates when something has changed, until ctx ends. It starts once the nodes are
+// synced.
 func (w *Watcher) Run(ctx context.Context) {
 	if !cache.WaitFor(ctx, "", w.nodes.Synced()...) {
 		return
@@ -74,19 +73,19 @@ func (w *Watcher) Run(ctx context.Context) {
 			return
 		case <-w.changed:
 		}
-		if !wait(ctx, settle) {
+		if !waitFor(ctx, settlePeriod) {
 			return
 		}
 		start := time.Now()
-		w.look(ctx)
-		if !wait(ctx, max(interval, share*time.Since(start))) {
+		w.checkTemplates(ctx)
+		if !waitFor(ctx, max(minCheckInterval, pausePerCheck*time.Since(start))) {
 			return
 		}
 	}
 }
 
-// wait reports whether the time has passed before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
+// waitFor waits, and is false if ctx ends before the time has passed.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -95,30 +94,30 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look finds the templates that select no node. It logs each, and later only what is
-// a nearer miss.
-func (w *Watcher) look(ctx context.Context) {
+// checkTemplates reports the templates that select no node. It logs each, and again only for a nearer
+// miss.
+func (w *Watcher) checkTemplates(ctx context.Context) {
 	set := w.config.Current()
 	if set == nil || !w.owner.Leads() {
 		return
 	}
-	maps.DeleteFunc(w.told, func(t *devices.Template, _ *Miss) bool { return !slices.Contains(set.Templates, t) })
+	maps.DeleteFunc(w.logged, func(t *devices.Template, _ *Miss) bool { return !slices.Contains(set.Templates, t) })
 	byTemplate := map[string]string{}
-	for _, u := range Of(set.Templates, w.each) {
+	for _, u := range Of(set.Templates, w.fakeNodes) {
 		if u.Miss == nil {
 			continue
 		}
 		byTemplate[u.Template.Name] = u.String()
-		if last := w.told[u.Template]; last == nil || u.Miss.compare(last) < 0 {
-			w.told[u.Template] = u.Miss
+		if last := w.logged[u.Template]; last == nil || u.Miss.compareDistance(last) < 0 {
+			w.logged[u.Template] = u.Miss
 			klog.FromContext(ctx).Info("A template selects no node", "template", u.Template.Name, "nodes", u.Nodes, "nearestMiss", u.Miss.String())
 		}
 	}
 	w.report(byTemplate)
 }
 
-// each yields the fake nodes.
-func (w *Watcher) each(yield func(*corev1.Node) bool) {
+// fakeNodes yields all fake nodes.
+func (w *Watcher) fakeNodes(yield func(*corev1.Node) bool) {
 	for _, name := range w.nodes.Keys() {
 		if node := w.nodes.Get(name); node != nil && !yield(node) {
 			return

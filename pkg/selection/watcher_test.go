@@ -71,7 +71,7 @@ func (w *world) take(terms map[string]string) {
 }
 
 func (w *world) settle() {
-	time.Sleep(2 * (settle + interval))
+	time.Sleep(2 * (settlePeriod + minCheckInterval))
 	synctest.Wait()
 }
 

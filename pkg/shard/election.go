@@ -11,16 +11,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The times of the election, which are those of Kubernetes' own controllers.
+// The times of the election are those of Kubernetes' own controllers.
 const (
-	// leaseDuration is how long the others wait for a leader that is silent.
+	// leaseDuration is how long the others wait for a leader that no longer renews.
 	leaseDuration = 15 * time.Second
-	// renewDeadline is how long a leader that cannot renew still acts as one.
+	// renewDeadline is how long a leader that cannot renew still acts as the leader.
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-func newElection(o Options, leads func(bool)) *leaderelection.LeaderElectionConfig {
+func newElection(o Options, setLeads func(bool)) *leaderelection.LeaderElectionConfig {
 	// A container that is started again in the same Pod is another candidate.
 	identity := o.Host + "_" + uuid.NewString()
 	return &leaderelection.LeaderElectionConfig{
@@ -36,21 +36,21 @@ func newElection(o Options, leads func(bool)) *leaderelection.LeaderElectionConf
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
-				klog.FromContext(ctx).Info("Leads", "identity", identity)
-				leads(ctx.Err() == nil) // it is called beside OnStoppedLeading
+				klog.FromContext(ctx).Info("Became leader", "identity", identity)
+				setLeads(ctx.Err() == nil) // runs concurrently with OnStoppedLeading
 			},
-			OnStoppedLeading: func() { leads(false) },
+			OnStoppedLeading: func() { setLeads(false) },
 		},
 	}
 }
 
-// stand is a candidate until ctx ends. One that has lost the lease stands again: it
-// has continued to watch, so its caches are up to date.
-func (o *Owner) stand(ctx context.Context) {
+// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate
+// again: it has continued to watch, so its caches are up to date.
+func (o *Owner) runElection(ctx context.Context) {
 	for ctx.Err() == nil {
 		leaderelection.RunOrDie(ctx, *o.election)
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Leads no longer")
+			klog.FromContext(ctx).Info("Lost leadership")
 		}
 	}
 }

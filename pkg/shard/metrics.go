@@ -23,6 +23,6 @@ func (o *Owner) Collect(metrics chan<- prometheus.Metric) {
 	if o.leases != nil {
 		o.mu.RLock()
 		defer o.mu.RUnlock()
-		metrics <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(len(o.held)))
+		metrics <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(len(o.leased)))
 	}
 }

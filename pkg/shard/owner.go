@@ -1,9 +1,8 @@
 // Package shard decides which of several replicas of kwok-dra acts for what.
 //
-// Every replica watches everything, so that it can take over at once, and shows
-// everything on its page; it writes only what it owns. Ownership does not fence:
-// for some seconds two replicas may both act as the owner, so both must write the
-// same.
+// Every replica watches everything, so that it can take over at once, and shows everything on
+// its page; it writes only what it owns. Ownership does not fence: for some seconds two
+// replicas may both act as the owner, so both must write the same.
 package shard
 
 import (
@@ -26,12 +25,10 @@ type Mode string
 const (
 	// None means that the only replica acts for everything.
 	None Mode = "none"
-	// Leader means that an elected replica acts for everything, and the others stand
-	// by.
+	// Leader means that an elected replica acts for everything, and the others stand by.
 	Leader Mode = "leader"
-	// Lease means that each replica acts for the nodes whose lease in kube-node-lease
-	// the kwok in its own Pod holds, and an elected one for what belongs to no single
-	// node.
+	// Lease means that each replica acts for the nodes whose lease in kube-node-lease the kwok
+	// in its own Pod holds, and an elected one for what belongs to no single node.
 	Lease Mode = "lease"
 )
 
@@ -46,13 +43,13 @@ func ParseMode(text string) (Mode, error) {
 // Options are what an Owner works with. With mode None only Installation is used.
 type Options struct {
 	Mode Mode
-	// Installation is what all replicas are of.
+	// Installation is the one that all replicas belong to.
 	Installation installation.ID
 	// Client is one that nothing else uses, so that renewals never wait.
 	Client kubernetes.Interface
-	// Host is the name of the Pod, by which kwok's leases begin.
+	// Host is the name of the Pod. The holder identity of kwok's leases begins with it.
 	Host string
-	// Namespace and Name are those of the Lease that the leader holds.
+	// Namespace and Name identify the Lease that the leader holds.
 	Namespace, Name string
 }
 
@@ -62,13 +59,13 @@ type Owner struct {
 	// election is nil with mode None, and leases with any mode but Lease.
 	election *leaderelection.LeaderElectionConfig
 	leases   *leases
-	taken    []func(node string)
-	leading  []func()
+	onLeased []func(node string)
+	onLead   []func()
 
 	mu    sync.RWMutex
 	leads bool
-	// held are the nodes whose lease the kwok beside us holds.
-	held sets.Set[string]
+	// leased are the nodes whose lease the kwok in our Pod holds.
+	leased sets.Set[string]
 }
 
 // New makes an Owner; Run starts it.
@@ -78,20 +75,20 @@ func New(o Options) *Owner {
 		owner.election = newElection(o, owner.setLeads)
 	}
 	if o.Mode == Lease {
-		owner.leases = &leases{client: o.Client, prefix: o.Host + "_", setHeld: owner.setHeld, synced: make(chan struct{})}
+		owner.leases = &leases{client: o.Client, prefix: o.Host + "_", setLeased: owner.setLeased, synced: make(chan struct{})}
 	}
 	return owner
 }
 
-// OnChange calls node with each node that this replica begins to act for, and all
-// when it begins to lead. Call it before Run.
+// OnChange calls node with each node that this replica begins to act for, and all when it
+// becomes the leader. Call it before Run.
 func (o *Owner) OnChange(node func(name string), all func()) {
 	if o != nil {
-		o.taken, o.leading = append(o.taken, node), append(o.leading, all)
+		o.onLeased, o.onLead = append(o.onLeased, node), append(o.onLead, all)
 	}
 }
 
-// Installation is what this replica is of. A nil Owner is of none.
+// Installation is the one that this replica belongs to. A nil Owner belongs to none.
 func (o *Owner) Installation() installation.ID {
 	if o == nil {
 		return ""
@@ -99,19 +96,22 @@ func (o *Owner) Installation() installation.ID {
 	return o.installation
 }
 
-// Acts reports whether this replica acts for a node and for what belongs to it
-// alone. What is left of a node that is deleted, or not fake, is the leader's.
-func (o *Owner) Acts(node string, there bool) bool {
-	if o == nil || !there || o.leases == nil {
-		return o.Leads()
+// Acts reports whether this replica acts for a node and for what belongs to it alone. The
+// leader acts for what is left of a node that is deleted or not fake.
+func (o *Owner) Acts(node string, isThere bool) bool {
+	if o == nil {
+		return true
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.held.Has(node)
+	if isThere && o.leases != nil {
+		return o.leased.Has(node)
+	}
+	return o.leads
 }
 
-// MayServe reports whether the kwok of a node can be the one beside this replica. Where
-// the leases do not tell, it can be any.
+// MayServe reports whether the kwok in this replica's Pod may manage a node. Without leases,
+// it may.
 func (o *Owner) MayServe(node string) bool {
 	return o == nil || o.leases == nil || o.Acts(node, true)
 }
@@ -126,7 +126,7 @@ func (o *Owner) Leads() bool {
 	return o.leads
 }
 
-// Synced is done when it is known what leases the kwok beside us holds.
+// Synced is done when it is known which leases the kwok in our Pod holds.
 func (o *Owner) Synced() []cache.DoneChecker {
 	if o == nil || o.leases == nil {
 		return nil
@@ -138,10 +138,10 @@ func (o *Owner) Synced() []cache.DoneChecker {
 func (o *Owner) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	if o.election != nil {
-		running.Go(func() { o.stand(ctx) })
+		running.Go(func() { o.runElection(ctx) })
 	}
 	if o.leases != nil {
-		running.Go(func() { wait.JitterUntilWithContext(ctx, o.leases.sync, listPeriod, 1, true) })
+		running.Go(func() { wait.JitterUntilWithContext(ctx, o.leases.syncOnce, listPeriod, 1, true) })
 	}
 	running.Wait()
 }
@@ -153,18 +153,18 @@ func (o *Owner) setLeads(leads bool) {
 	if !leads {
 		return
 	}
-	for _, f := range o.leading {
+	for _, f := range o.onLead {
 		f()
 	}
 }
 
-func (o *Owner) setHeld(nodes sets.Set[string]) {
+func (o *Owner) setLeased(nodes sets.Set[string]) {
 	o.mu.Lock()
-	taken := nodes.Difference(o.held)
-	o.held = nodes
+	added := nodes.Difference(o.leased)
+	o.leased = nodes
 	o.mu.Unlock()
-	for node := range taken {
-		for _, f := range o.taken {
+	for node := range added {
+		for _, f := range o.onLeased {
 			f(node)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder records events on what is of no single node: only the leader's, since
-// all replicas see the same.
+// Recorder records events about what belongs to no single node. Only the leader records them,
+// since all replicas see the same.
 func (o *Owner) Recorder(to record.EventRecorder) record.EventRecorder {
 	return &leaderRecorder{owner: o, to: to}
 }

@@ -22,9 +22,8 @@ func cloneAllocated(state structured.AllocatedState) structured.AllocatedState {
 	}
 }
 
-// take takes the devices of a claim from the others. Whoever has admin access
-// takes nothing.
-func take(state structured.AllocatedState, allocation *resourcev1.AllocationResult) {
+// addAllocated marks the devices of a claim as taken. Admin access takes nothing.
+func addAllocated(state structured.AllocatedState, allocation *resourcev1.AllocationResult) {
 	if allocation == nil {
 		return
 	}

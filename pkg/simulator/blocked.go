@@ -12,11 +12,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// countersAndCapacity is the step that drops devices of which others have taken too much.
+// countersAndCapacity is the step that drops devices of which other claims have too much.
 const countersAndCapacity = "counters and capacity" + leave
 
-// blocked is a device that no claim has for itself and that a request cannot get
-// nevertheless: other devices have taken its counters, or other claims its capacity.
+// blocked is a device that no claim has for itself and that a request cannot get, because other
+// devices have its counters or other claims its capacity.
 type blocked struct {
 	device
 
@@ -29,17 +29,18 @@ type blocked struct {
 	wanted, left resource.Quantity
 }
 
-// dropBlocked is the step after filter. It drops devices that the request could not get
-// even if it wanted one alone.
+// dropBlocked is the step after filterDevices. It drops devices that the request could not get even
+// if it wanted only one.
 func (s *searcher) dropBlocked() []blocked {
 	if isTrue(s.request.AdminAccess) {
 		return nil // it takes nothing
 	}
 	var dropped []blocked
-	s.keep(countersAndCapacity, func(d device) bool {
+	s.keepDevices(countersAndCapacity, func(d device) bool {
 		b := s.lacksCapacity(d)
-		if b == nil {
-			b = s.lacksCounters(d)
+		state := s.stateOf(d)
+		if b == nil && state != nil && state.BlockedBy != "" && !strings.HasPrefix(state.BlockedBy, "capacity ") {
+			b = &blocked{device: d, by: state.BlockedBy} // how much capacity is enough depends on the request
 		}
 		if b != nil {
 			dropped = append(dropped, *b)
@@ -49,16 +50,8 @@ func (s *searcher) dropBlocked() []blocked {
 	return dropped
 }
 
-// lacksCounters says what a device lacks that no claim has, by the inventory.
-func (s *searcher) lacksCounters(d device) *blocked {
-	state := s.stateOf(d)
-	if state == nil || state.BlockedBy == "" || strings.HasPrefix(state.BlockedBy, "capacity ") {
-		return nil // how much capacity is enough depends on the request
-	}
-	return &blocked{device: d, by: state.BlockedBy}
-}
-
-// lacksCapacity says of which capacity of a device the request wants more than is left.
+// lacksCapacity returns the capacity of a device of which the request wants more than is left, or
+// nil.
 func (s *searcher) lacksCapacity(d device) *blocked {
 	requests := map[resourcev1.QualifiedName]resource.Quantity{}
 	if s.request.Capacity != nil {
@@ -92,8 +85,8 @@ func (s *searcher) lacksCapacity(d device) *blocked {
 	return nil
 }
 
-// consumptionOf is what a request takes of a capacity: what it asks for, rounded up to what the
-// policy permits, or the default.
+// consumptionOf returns what a request takes of a capacity: what it asks for, rounded up to what
+// the policy permits, or the default.
 func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity) resource.Quantity {
 	policy := offered.RequestPolicy
 	switch {
@@ -114,7 +107,7 @@ func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity)
 	return *asked
 }
 
-// mostOf is the most that the policy permits to take of a capacity, and that there is.
+// mostOf returns the most that a request can take of a capacity under its policy.
 func mostOf(offered *resourcev1.DeviceCapacity) resource.Quantity {
 	most := offered.Value
 	switch policy := offered.RequestPolicy; {
@@ -143,11 +136,12 @@ func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRan
 	return *resource.NewQuantity(least+steps*step, asked.Format)
 }
 
-// stateOf is what the inventory says of a device, by what claims have now.
+// stateOf returns what the inventory says of a device, by what claims have now. The inventory is
+// taken once between two Pods.
 func (s *Scheduler) stateOf(d device) *inventory.Device {
 	if s.states == nil {
 		s.states = map[structured.DeviceID]*inventory.Device{}
-		for _, item := range s.takeInventory().Items {
+		for _, item := range sourceOf(s.published, s.claims).Take().Items {
 			for i := range item.Pools {
 				pool := &item.Pools[i]
 				for j := range pool.Devices {
@@ -159,12 +153,15 @@ func (s *Scheduler) stateOf(d device) *inventory.Device {
 	return s.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
 }
 
-func (s *Scheduler) takeInventory() *inventory.Inventory {
-	source := &inventory.Source{
-		Nodes: func() []string { return nil },
+// sourceOf makes a source of an inventory. All its nodes count as ready: the Scheduler checks their
+// taints itself.
+func sourceOf(published *publications, claims map[string]*resourcev1.ResourceClaim) *inventory.Source {
+	return &inventory.Source{
+		Nodes:   func() []string { return nil },
+		Changes: func() uint64 { return 0 },
 		Slices: func() []inventory.Slice {
 			var all []inventory.Slice
-			for _, members := range s.published.slices {
+			for _, members := range published.slices {
 				for _, slice := range members {
 					all = append(all, inventory.SliceOf(slice))
 				}
@@ -173,7 +170,7 @@ func (s *Scheduler) takeInventory() *inventory.Inventory {
 		},
 		Allocations: func() []inventory.Allocation {
 			var all []inventory.Allocation
-			for _, claim := range s.claims {
+			for _, claim := range claims {
 				if claim.Status.Allocation == nil {
 					continue
 				}
@@ -183,15 +180,13 @@ func (s *Scheduler) takeInventory() *inventory.Inventory {
 			}
 			return all
 		},
-		Changes: func() uint64 { return 0 },
 	}
-	return source.Take()
 }
 
-// takersOf counts the devices of those who have taken what blocked devices lack: of shared
-// devices themselves, and else of devices in their pools that draw on the same counter sets.
-// Nobody has taken what a device never had.
-func (s *Scheduler) takersOf(dropped []blocked) []Share {
+// devicesDrawingWith returns the devices whose claims have what blocked devices lack: shared devices
+// themselves, and else devices in their pools that draw on the same counter sets. Nobody has what
+// a device never had.
+func (p *publications) devicesDrawingWith(dropped []blocked) []device {
 	type set struct {
 		pool poolID
 		name string
@@ -208,7 +203,7 @@ func (s *Scheduler) takersOf(dropped []blocked) []Share {
 			sets[set{poolID{b.driver, b.pool}, b.ConsumesCounters[j].CounterSet}] = true
 		}
 	}
-	for id, members := range s.published.slices {
+	for id, members := range p.slices {
 		for _, slice := range members {
 			for i := range slice.Spec.Devices {
 				d := &slice.Spec.Devices[i]
@@ -218,14 +213,14 @@ func (s *Scheduler) takersOf(dropped []blocked) []Share {
 			}
 		}
 	}
-	return s.holders(taken)
+	return taken
 }
 
-// blockersOf counts devices by what they lack.
+// blockersOf counts blocked devices by what they lack.
 func blockersOf(dropped []blocked) []Share {
 	counts := map[string]int{}
 	for i := range dropped {
 		counts[dropped[i].by]++
 	}
-	return shares(counts)
+	return sortShares(counts)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Failing is the first request for which the scheduler fails, or nil. That keeps the Pod even
-// from nodes that have what it asks for, unless there are so many that the scheduler does not
-// look at all.
+// Failing returns the first request for which the scheduler fails, or nil. A failure keeps the Pod
+// even from nodes that have what it asks for, unless there are so many nodes that the scheduler
+// does not look at all of them.
 func (o *Outlook) Failing() *Supply {
 	for i := range o.Supplies {
 		if o.Supplies[i].Error != "" && (!o.Fits() || o.nodes <= alwaysTried) {
@@ -18,8 +18,8 @@ func (o *Outlook) Failing() *Supply {
 	return nil
 }
 
-// Binding is the request that keeps the Pod from the nodes which come the furthest: the last
-// one that any node refuses. A node that refuses an earlier one has less.
+// Binding returns the request that keeps the Pod from the nodes that come closest: the last one
+// that any node refuses. A node that refuses an earlier request has less.
 func (o *Outlook) Binding() *Supply {
 	var last *Supply
 	for i := range o.Supplies {
@@ -30,10 +30,10 @@ func (o *Outlook) Binding() *Supply {
 	return last
 }
 
-// Cause says in a few words why the request gets no devices, where the numbers alone do not:
-// they say themselves what is tainted, allocated, or not of the class.
+// Cause says in a few words why the request gets no devices, if the numbers alone do not say it:
+// they show what is tainted, allocated, or not of the class.
 func (s *Supply) Cause() string {
-	left, wanted := s.left(), s.wanted()
+	left, wanted := s.devicesLeft(), s.wantedCount()
 	switch {
 	case s.Error != "":
 		return s.Error
@@ -44,27 +44,27 @@ func (s *Supply) Cause() string {
 	case s.Nearest == nil:
 		return "the nodes with devices for it have none for the requests before it, or not all that it wants"
 	case s.Nearest.By == countersAndCapacity:
-		return fmt.Sprintf("counters and capacity of node %s are enough for %d of %s", s.Nearest.Node, wanted-s.Nearest.Lacks, counted(wanted, "device"))
+		return fmt.Sprintf("counters and capacity of node %s are enough for %d of %s", s.Nearest.Node, wanted-s.Nearest.Lacks, formatCount(wanted, "device"))
 	case s.limit != nil:
-		return s.limit.cause(s)
+		return s.limit.describeLimit(s)
 	case strings.HasSuffix(s.Nearest.By, leave):
-		return fmt.Sprintf("on node %s %s %d of %s", s.Nearest.Node, s.Nearest.By, wanted-s.Nearest.Lacks, counted(wanted, "device"))
+		return fmt.Sprintf("on node %s %s %d of %s", s.Nearest.Node, s.Nearest.By, wanted-s.Nearest.Lacks, formatCount(wanted, "device"))
 	}
 	return ""
 }
 
-// left is how many devices are left on all nodes.
-func (s *Supply) left() int { return s.Steps[len(s.Steps)-1].Devices }
+// devicesLeft returns how many devices are left on all nodes.
+func (s *Supply) devicesLeft() int { return s.Steps[len(s.Steps)-1].Devices }
 
-// wanted is how many devices are wanted. Of "all", there has to be at least one.
-func (s *Supply) wanted() int {
+// wantedCount returns how many devices are wanted: at least one for "all".
+func (s *Supply) wantedCount() int {
 	if wanted, err := strconv.Atoi(s.Wanted); err == nil {
 		return wanted
 	}
 	return 1
 }
 
-// blockedCause names what there is too little of, and who has taken it.
+// blockedCause names what devices have too little of, and who has it.
 func (s *Supply) blockedCause() string {
 	first := s.Blocked[0].Name
 	var best *blocked // the device that comes the closest
@@ -88,7 +88,7 @@ func (s *Supply) blockedCause() string {
 		text += fmt.Sprintf(", %s wanted and at most %s to be had", &best.wanted, &best.left)
 	}
 	if len(s.Takers) > 0 {
-		text += ", taken by " + listed(s.Takers)
+		text += ", taken by " + listShares(s.Takers)
 	}
 	return text
 }

@@ -254,7 +254,7 @@ func TestBlockedInRandomWorlds(t *testing.T) {
 		}
 		scheduler := NewScheduler(c.world)
 		for _, n := range scheduler.nodes {
-			devices, err := n.reachable()
+			devices, err := n.reachableDevices()
 			require.NoError(t, err)
 			for _, d := range devices {
 				request := r.request(d)
@@ -275,14 +275,14 @@ func TestBlockedInRandomWorlds(t *testing.T) {
 func (s *searcher) requireBlockedAsAllocated(t *testing.T, name string) []Share {
 	t.Helper()
 	d := s.left[0]
-	s.filter(t.Context())
+	s.filterDevices(t.Context())
 	if len(s.left) == 0 {
 		return nil
 	}
 	dropped := s.dropBlocked()
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "trial", UID: types.UID("trial")}}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &s.request.ExactDeviceRequest}}
-	results, err := s.allocate(t.Context(), s.node, []*resourcev1.ResourceClaim{claim})
+	results, err := s.allocateOn(t.Context(), s.node, []*resourcev1.ResourceClaim{claim})
 	require.NoError(t, err)
 	require.Equal(t, results == nil, len(dropped) == 1, "%s: %s/%s/%s: %v", name, d.driver, d.pool, d.Name, blockersOf(dropped))
 	return blockersOf(dropped)

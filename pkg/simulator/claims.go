@@ -11,21 +11,20 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// podClaimAnnotation is what the controller writes on a claim that it makes: the
-// name that the Pod has for it.
+// podClaimAnnotation is how the claim controller records the name that a Pod has for its claim.
 const podClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
-// Missing is the error for an object that a Pod needs and that there is not.
+// Missing is the error for an object that a Pod needs and that does not exist.
 type Missing struct{ Kind, Name string }
 
 // Error names the object.
 func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
 
-// key names an object with a namespace.
-func key(namespace, name string) string { return namespace + "/" + name }
+// objectKey returns the key of an object with a namespace.
+func objectKey(namespace, name string) string { return namespace + "/" + name }
 
-// claimsOf finds the claims of a Pod, and makes those that are made for it. The
-// last is the one for extended resources, if there is one.
+// claimsOf returns the claims of a Pod, and makes those that the controller would make for it. The
+// claim for extended resources, if there is one, is the last.
 func (c *catalog) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
@@ -47,7 +46,7 @@ func (c *catalog) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error)
 	return claims, err
 }
 
-// claimOf is nil for a claim that the controller found needless.
+// claimOf returns a claim of a Pod, or nil if the controller has found it unnecessary.
 func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name, owned, err := resourceclaim.Name(pod, podClaim)
 	switch {
@@ -58,7 +57,7 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	case name == nil:
 		return nil, nil
 	}
-	claim := c.claims[key(pod.Namespace, *name)]
+	claim := c.claims[objectKey(pod.Namespace, *name)]
 	switch {
 	case claim == nil:
 		return nil, &Missing{"resourceclaim", *name}
@@ -70,39 +69,39 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	return claim, nil
 }
 
-// makeClaim makes a claim of its template, as the controller does, under a name
-// that is the same each time.
+// makeClaim makes a claim from its template, as the controller does, under a name that is always
+// the same.
 func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name := pod.Name + "-" + podClaim.Name
-	if made := c.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[objectKey(pod.Namespace, name)]; made != nil {
 		if made.Annotations[podClaimAnnotation] == podClaim.Name {
 			return made, nil
 		}
 		return nil, fmt.Errorf("resourceclaim %q, which would be made for the Pod, is there already: rename one", name)
 	}
-	template := c.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
+	template := c.templates[objectKey(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
 	if template == nil {
 		return nil, &Missing{"resourceclaimtemplate", *podClaim.ResourceClaimTemplateName}
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
 	claim.Name, claim.Namespace = name, pod.Namespace
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, podClaimAnnotation, podClaim.Name)
-	c.own(pod, claim)
+	c.addOwned(pod, claim)
 	return claim, nil
 }
 
-// own keeps a claim that is made for a Pod.
-func (c *catalog) own(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
+// addOwned adds a claim that is made for a Pod.
+func (c *catalog) addOwned(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
 	if pod.UID != "" { // or the API server would refuse the claim
 		claim.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 		}}
 	}
 	setDefaults(&claim.Spec)
-	c.claims[key(claim.Namespace, claim.Name)] = claim
+	c.claims[objectKey(claim.Namespace, claim.Name)] = claim
 }
 
-// setDefaults fills in what the API server would.
+// setDefaults sets the defaults of the API server.
 func setDefaults(spec *resourcev1.ResourceClaimSpec) {
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
@@ -135,21 +134,8 @@ func setOperators(tolerations []resourcev1.DeviceToleration) {
 	}
 }
 
-// full reports whether a claim is reserved for as many as can be.
-func full(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
-	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !reserved(claim, pod)
-}
-
-func reserved(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+func isReservedFor(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool {
 		return c.Resource == "pods" && c.Name == pod.Name && c.UID == pod.UID
 	})
-}
-
-func reserve(claim *resourcev1.ResourceClaim, pod *corev1.Pod) {
-	if !reserved(claim, pod) {
-		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
-			Resource: "pods", Name: pod.Name, UID: pod.UID,
-		})
-	}
 }

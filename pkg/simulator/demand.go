@@ -27,14 +27,14 @@ type demand struct {
 	kind string
 }
 
-// place is where a claim with devices can be used.
+// place is where an allocated claim can be used.
 type place struct {
 	claim string
 	nodes *nodeaffinity.NodeSelector
 }
 
-// demand works out what a Pod asks for. The error is why it fits nowhere.
-func (c *catalog) demand(pod *corev1.Pod) (*demand, error) {
+// demandOf works out what a Pod asks for. The error says why the Pod fits nowhere.
+func (c *catalog) demandOf(pod *corev1.Pod) (*demand, error) {
 	d := &demand{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return d, fmt.Errorf("spec.schedulingGates: the Pod waits for %q to be removed", pod.Spec.SchedulingGates[0].Name)
@@ -52,18 +52,18 @@ func (c *catalog) demand(pod *corev1.Pod) (*demand, error) {
 		d.extended = c.extendedResources(pod)
 	}
 	for _, claim := range d.claims {
-		if err := c.add(d, claim); err != nil {
+		if err := c.addToDemand(d, claim); err != nil {
 			return d, err
 		}
 	}
-	d.kind, err = d.kindOf()
+	d.kind, err = d.encodeKind()
 	return d, err
 }
 
-// add adds a claim to a demand.
-func (c *catalog) add(d *demand, claim *resourcev1.ResourceClaim) error {
+// addToDemand adds a claim to a demand.
+func (c *catalog) addToDemand(d *demand, claim *resourcev1.ResourceClaim) error {
 	switch allocation := claim.Status.Allocation; {
-	case full(claim, d.pod):
+	case len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !isReservedFor(claim, d.pod):
 		return fmt.Errorf("resourceclaim %q is reserved for %d Pods already, the most that are possible", claim.Name, len(claim.Status.ReservedFor))
 	case allocation == nil:
 		d.pending = append(d.pending, claim)
@@ -78,11 +78,11 @@ func (c *catalog) add(d *demand, claim *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-// checkClasses refuses a claim with a class that does not exist, which is what the
-// scheduler checks first.
+// checkClasses returns an error for a class that does not exist, like the first check of the
+// scheduler.
 func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
-		for _, exactly := range alternatives(&claim.Spec.Devices.Requests[i]) {
+		for _, exactly := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
 			if c.classes[exactly.DeviceClassName] == nil {
 				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName})
 			}
@@ -91,7 +91,8 @@ func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-func (d *demand) kindOf() (string, error) {
+// encodeKind returns a text that is equal for Pods that fit on the same nodes.
+func (d *demand) encodeKind() (string, error) {
 	var specs, places []any
 	for _, claim := range d.claims {
 		if claim.Status.Allocation == nil {
@@ -108,14 +109,14 @@ func (d *demand) kindOf() (string, error) {
 	return string(text), nil
 }
 
-// fits reports whether the Pod can be on a node, whatever devices there are.
-func (d *demand) fits(node *corev1.Node) bool {
-	return d.unfit(node) == "" && !d.elsewhere(node) && d.unsupported(node) == ""
+// fitsOn reports whether the Pod can be on a node, whatever devices there are.
+func (d *demand) fitsOn(node *corev1.Node) bool {
+	return d.whyUnfit(node) == "" && !d.hasClaimElsewhere(node) && d.whyUnsupported(node) == ""
 }
 
-// unfit says why the node itself keeps the Pod away, or is empty.
-func (d *demand) unfit(node *corev1.Node) string {
-	if node.Spec.Unschedulable && !d.tolerates(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+// whyUnfit says why the node itself keeps the Pod away, or returns "".
+func (d *demand) whyUnfit(node *corev1.Node) string {
+	if node.Spec.Unschedulable && !d.toleratesNodeTaint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "the node is cordoned"
 	}
 	untolerated, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, d.pod.Spec.Tolerations, keepsAway, true)
@@ -130,15 +131,14 @@ func (d *demand) unfit(node *corev1.Node) string {
 	return ""
 }
 
-// elsewhere reports whether a claim of the Pod has devices that the node cannot
-// use.
-func (d *demand) elsewhere(node *corev1.Node) bool {
+// hasClaimElsewhere reports whether a claim of the Pod has devices that the node cannot use.
+func (d *demand) hasClaimElsewhere(node *corev1.Node) bool {
 	return slices.ContainsFunc(d.places, func(p place) bool { return !p.nodes.Match(node) })
 }
 
-// unsupported says which of the Pod's extended resources is not from devices on a
-// node, or is empty.
-func (d *demand) unsupported(node *corev1.Node) string {
+// whyUnsupported names an extended resource of the Pod that a device plugin provides on the node,
+// or returns "".
+func (d *demand) whyUnsupported(node *corev1.Node) string {
 	for _, resource := range d.extended {
 		if quantity := node.Status.Allocatable[resource]; !quantity.IsZero() {
 			return fmt.Sprintf("%s is from a device plugin there, which is not considered", resource)
@@ -147,7 +147,7 @@ func (d *demand) unsupported(node *corev1.Node) string {
 	return ""
 }
 
-func (d *demand) tolerates(taint corev1.Taint) bool {
+func (d *demand) toleratesNodeTaint(taint corev1.Taint) bool {
 	return schedulinghelpers.TolerationsTolerateTaint(klog.Background(), d.pod.Spec.Tolerations, &taint, true)
 }
 
@@ -155,31 +155,31 @@ func keepsAway(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }
 
-// preference is the higher the more the Pod wants the node.
-func (d *demand) preference(node *corev1.Node) int64 {
+// preferenceFor returns a score of a node, which is higher the more the Pod prefers the node.
+func (d *demand) preferenceFor(node *corev1.Node) int64 {
 	var score int64
 	if d.preferred != nil {
 		score = d.preferred.Score(node)
 	}
 	for i := range node.Spec.Taints {
-		if node.Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule && !d.tolerates(node.Spec.Taints[i]) {
+		if node.Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule && !d.toleratesNodeTaint(node.Spec.Taints[i]) {
 			score -= unwanted
 		}
 	}
 	return score
 }
 
-// unwanted is more than the weights of all terms that a Pod can prefer.
+// unwanted exceeds the weights of all terms that a Pod can prefer.
 const unwanted = 1 << 20
 
-// alternative is a request, or one of those of which the first that is available
-// is taken.
+// alternative is a request, or one of the alternatives of a request of which the first available
+// one is taken.
 type alternative struct {
 	name string
 	resourcev1.ExactDeviceRequest
 }
 
-func alternatives(request *resourcev1.DeviceRequest) []alternative {
+func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
 	if request.Exactly != nil {
 		return []alternative{{request.Name, *request.Exactly}}
 	}
@@ -194,8 +194,8 @@ func alternatives(request *resourcev1.DeviceRequest) []alternative {
 	return all
 }
 
-// ranks is how many alternatives the request with the most has.
-func (d *demand) ranks() int {
+// countRanks returns how many alternatives the request with the most has.
+func (d *demand) countRanks() int {
 	most := 1
 	for _, claim := range d.pending {
 		for i := range claim.Spec.Devices.Requests {
@@ -205,8 +205,8 @@ func (d *demand) ranks() int {
 	return most
 }
 
-// upTo are the pending claims with only the first alternatives of each request.
-func (d *demand) upTo(rank, ranks int) []*resourcev1.ResourceClaim {
+// claimsUpTo returns the pending claims with only the first alternatives of each request.
+func (d *demand) claimsUpTo(rank, ranks int) []*resourcev1.ResourceClaim {
 	if rank >= ranks {
 		return d.pending
 	}

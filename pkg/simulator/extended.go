@@ -14,22 +14,26 @@ import (
 // extendedSuffix ends the name of the claim for extended resources.
 const extendedSuffix = "-extended-resources"
 
-// extendedClaim makes the claim for the extended resources of a Pod that device
-// classes stand for, or is nil.
+// extendedClaim makes the claim for the extended resources of a Pod that device classes stand for,
+// or returns nil.
 func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		claim := c.claims[key(pod.Namespace, status.ResourceClaimName)]
+		claim := c.claims[objectKey(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
 			return nil, &Missing{"resourceclaim", status.ResourceClaimName}
 		}
 		return claim, nil
 	}
-	requests := c.extendedRequests(pod)
+	var requests []resourcev1.DeviceRequest // those that the scheduler makes, with its names
+	for _, resource := range c.extendedResources(pod) {
+		requests = append(requests, containerRequests(pod, resource, c.resources.GetDeviceClass(resource).Name)...)
+	}
+	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
 	if len(requests) == 0 {
 		return nil, nil
 	}
 	name := pod.Name + extendedSuffix
-	if made := c.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[objectKey(pod.Namespace, name)]; made != nil {
 		return made, nil
 	}
 	claim := &resourcev1.ResourceClaim{
@@ -39,27 +43,16 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 		},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}},
 	}
-	c.own(pod, claim)
+	c.addOwned(pod, claim)
 	return claim, nil
 }
 
-// extendedRequests are the requests that the scheduler makes, with its names.
-func (c *catalog) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest {
-	var requests []resourcev1.DeviceRequest
-	for _, resource := range c.extendedResources(pod) {
-		requests = append(requests, containerRequests(pod, resource, c.resources.GetDeviceClass(resource).Name)...)
-	}
-	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
-	return requests
-}
-
-// extendedResources are those of a Pod's resources that device classes stand
-// for, by name.
+// extendedResources returns those resources of a Pod that device classes stand for, sorted by name.
 func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			for resource, quantity := range requested(&containers[i]) {
+			for resource, quantity := range requestsOf(&containers[i]) {
 				if !quantity.IsZero() && c.resources.GetDeviceClass(resource) != nil {
 					found[resource] = true
 				}
@@ -69,23 +62,23 @@ func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// containerRequests are the requests of a Pod's containers for one resource. An
-// init container that ends has the devices of those that come after it, and one
-// request is for what no init container finds there.
+// containerRequests returns the requests of the containers of a Pod for one resource. An init
+// container that ends shares devices with those that come after it, and one request covers what it
+// needs beyond theirs.
 func containerRequests(pod *corev1.Pod, resource corev1.ResourceName, class string) []resourcev1.DeviceRequest {
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	lasting := make([]int64, len(containers))
 	var requests []resourcev1.DeviceRequest
 	for i := range containers {
 		if i >= len(pod.Spec.InitContainers) || isSidecar(&containers[i]) {
-			if lasting[i] = amount(&containers[i], resource); lasting[i] > 0 {
+			if lasting[i] = requestedAmount(&containers[i], resource); lasting[i] > 0 {
 				requests = append(requests, containerRequest(i, &containers[i], resource, class, lasting[i]))
 			}
 		}
 	}
 	var passing *resourcev1.DeviceRequest
 	for i := range pod.Spec.InitContainers {
-		missing := amount(&containers[i], resource)
+		missing := requestedAmount(&containers[i], resource)
 		for _, later := range lasting[i:] {
 			missing -= later
 		}
@@ -104,14 +97,14 @@ func isSidecar(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-func amount(container *corev1.Container, resource corev1.ResourceName) int64 {
-	quantity := requested(container)[resource]
+func requestedAmount(container *corev1.Container, resource corev1.ResourceName) int64 {
+	quantity := requestsOf(container)[resource]
 	return quantity.Value()
 }
 
-// requested are the requests of a container. Where it has but a limit, the API
-// server makes it a request too.
-func requested(container *corev1.Container) corev1.ResourceList {
+// requestsOf returns the resource requests of a container. Like the API server, it takes a limit
+// without a request as the request.
+func requestsOf(container *corev1.Container) corev1.ResourceList {
 	all := maps.Clone(container.Resources.Limits)
 	if all == nil {
 		return container.Resources.Requests
@@ -121,7 +114,7 @@ func requested(container *corev1.Container) corev1.ResourceList {
 }
 
 func containerRequest(index int, container *corev1.Container, resource corev1.ResourceName, class string, count int64) resourcev1.DeviceRequest {
-	position := slices.Index(slices.Sorted(maps.Keys(requested(container))), resource)
+	position := slices.Index(slices.Sorted(maps.Keys(requestsOf(container))), resource)
 	return resourcev1.DeviceRequest{
 		Name: fmt.Sprintf("container-%d-request-%d", index, position),
 		Exactly: &resourcev1.ExactDeviceRequest{

@@ -8,8 +8,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// selectorError says that a selector fails for a device. The scheduler then chooses nothing
-// for the Pod, on no node.
+// selectorError says that a selector fails for a device. The scheduler then binds the Pod to no
+// node.
 type selectorError struct {
 	by     selector
 	device device
@@ -26,17 +26,17 @@ func (e *selectorError) Error() string {
 	return text + e.err.Error()
 }
 
-// oneLine is an expression without line breaks.
+// oneLine puts an expression on one line.
 func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
 
 // Unwrap is the error of the expression.
 func (e *selectorError) Unwrap() error { return e.err }
 
-// missingKey is how CEL says that a map has no such key.
+// missingKey matches the error of CEL for a key that a map does not have.
 var missingKey = regexp.MustCompile(`no such key: (\w+)`)
 
-// missingFact names the attribute or capacity that the expression reads and the device does not
-// have, with its domain if the expression has one for it.
+// missingFact names the attribute or capacity that the expression reads and the device lacks, with
+// its domain if the expression has one for it.
 func (e *selectorError) missingFact() string {
 	found := missingKey.FindStringSubmatch(e.err.Error())
 	if found == nil {
@@ -52,8 +52,8 @@ func (e *selectorError) missingFact() string {
 	return "attribute or capacity " + key
 }
 
-// hasFact reports whether a device has an attribute or a capacity, as CEL sees it: a name without
-// a domain is in the driver's.
+// hasFact reports whether a device has an attribute or a capacity, as CEL sees it: a name without a
+// domain is in the domain of the driver.
 func (d device) hasFact(kind, domain, key string) bool {
 	names := []resourcev1.QualifiedName{resourcev1.QualifiedName(domain + "/" + key)}
 	if domain == d.driver {

@@ -296,7 +296,7 @@ func (c *comparison) give(pool *inventory.Pool, name string) *resourcev1.Allocat
 		}
 		claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: request}}
 		for _, n := range c.scheduler.nodes {
-			results, err := c.scheduler.allocate(c.t.Context(), n, []*resourcev1.ResourceClaim{claim})
+			results, err := c.scheduler.allocateOn(c.t.Context(), n, []*resourcev1.ResourceClaim{claim})
 			require.NoError(c.t, err, c.name)
 			if results != nil {
 				return &results[0]
@@ -370,5 +370,5 @@ func (c *comparison) giveRandom(r random) {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("c-", len(c.world.Claims))}}
 	claim.Status.Allocation = allocation
 	c.world.Claims = append(c.world.Claims, claim)
-	take(c.scheduler.allocated, allocation)
+	addAllocated(c.scheduler.allocated, allocation)
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// kind is what is known about Pods that ask for the same. Devices are only ever
-// taken, so a node on which such a Pod did not fit need not be tried again.
+// kind is what is known of Pods that ask for the same. Devices are only ever taken, so a node on
+// which such a Pod did not fit need not be tried again.
 type kind struct {
 	// open are the nodes on which such a Pod may fit, by how many alternatives of
 	// its requests are considered, less one.
@@ -27,17 +27,18 @@ type kind struct {
 	excluded *Refusal
 }
 
+// kindOf returns the kind of a demand, and makes one that is new.
 func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	if known := s.kinds[d.kind]; known != nil {
 		return known
 	}
-	k := &kind{open: make([]queue, d.ranks())}
+	k := &kind{open: make([]queue, d.countRanks())}
 	for i, n := range s.nodes {
-		if !d.fits(n.object) {
+		if !d.fitsOn(n.object) {
 			continue
 		}
 		for rank := range k.open {
-			k.open[rank] = append(k.open[rank], candidate{n, i, d.preference(n.object)})
+			k.open[rank] = append(k.open[rank], candidate{n, i, d.preferenceFor(n.object)})
 		}
 	}
 	if len(s.nodes) <= alwaysTried {
@@ -47,16 +48,16 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	return k
 }
 
-// first finds the first of the open nodes that has what is asked for.
-func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
+// findFirstFitting returns the first open node that has the devices, and drops the nodes before it.
+func (s *Scheduler) findFirstFitting(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
 	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
 		n := (*open)[0].node
-		if s.lacks(ctx, n, claims) {
+		if s.lacksDevices(ctx, n, claims) {
 			heap.Pop(open)
 			continue
 		}
-		results, err := s.allocate(ctx, n, claims)
+		results, err := s.allocateOn(ctx, n, claims)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return nil, nil, fmt.Errorf("node %s: no devices found in %s, after which the scheduler gives up", n.object.Name, filterTimeout)
@@ -70,13 +71,13 @@ func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1
 	return nil, nil, nil
 }
 
-// mayFail reports whether the allocator may return an error for the claims on any
-// node, which is more than that they do not fit there.
+// mayFail reports whether the allocator may return an error for the claims on any node, which is
+// more than that they do not fit there.
 func (m *matcher) mayFail(ctx context.Context, published *publications, claims []*resourcev1.ResourceClaim) bool {
 	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {
-			for _, request := range alternatives(&claim.Spec.Devices.Requests[i]) {
-				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || m.failOn(ctx, published, &request) {
+			for _, request := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
+				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || m.failsForAny(ctx, published, &request) {
 					return true
 				}
 			}

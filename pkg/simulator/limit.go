@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// limit is a constraint of a claim with which a node has too few devices for a request.
+// limit is a constraint of a claim that leaves a node too few devices for a request.
 type limit struct {
 	resourcev1.DeviceConstraint
 
@@ -17,14 +17,14 @@ type limit struct {
 	most int
 }
 
-// limitOf is the first constraint of the last claim with which alone, and not without it, there are
-// too few devices for the last request.
+// limitOf returns the first constraint of the last claim that alone leaves too few devices for its
+// last request.
 func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceClaim, index int) (*limit, error) {
 	last := claims[len(claims)-1]
 	with := func(constraints ...resourcev1.DeviceConstraint) (int, error) {
 		trial := *last
 		trial.Spec.Devices.Constraints = constraints
-		return s.most(ctx, append(slices.Clone(claims[:len(claims)-1]), &trial), index, s.enough)
+		return s.mostAllocatable(ctx, append(slices.Clone(claims[:len(claims)-1]), &trial), index, s.enough)
 	}
 	if most, err := with(); most < s.enough || err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceCla
 	return nil, nil
 }
 
-// kind and attribute are what the constraint is called in the claim, and what it is about.
-func (l *limit) kind() (name, attribute string) {
+// nameAndAttribute returns the field of the constraint in the claim, and its attribute.
+func (l *limit) nameAndAttribute() (name, attribute string) {
 	if l.DistinctAttribute != nil {
 		return "distinctAttribute", string(*l.DistinctAttribute)
 	}
@@ -48,10 +48,10 @@ func (l *limit) kind() (name, attribute string) {
 	return "constraint", ""
 }
 
-// cause says what the constraint leaves, and whether devices have the attribute at all: those that
-// the request may have on all nodes.
-func (l *limit) cause(s *Supply) string {
-	name, attribute := l.kind()
+// describeLimit says what the constraint leaves, and how many of the devices that the request may
+// have on all nodes have the attribute at all.
+func (l *limit) describeLimit(s *Supply) string {
+	name, attribute := l.nameAndAttribute()
 	domain, key, _ := strings.Cut(attribute, "/")
 	having := 0
 	for _, d := range s.matching {
@@ -63,12 +63,12 @@ func (l *limit) cause(s *Supply) string {
 	if l.DistinctAttribute != nil {
 		values = "different values"
 	}
-	text := fmt.Sprintf("%s %s: at most %s on node %s can have %s", name, attribute, counted(l.most, "device"), s.Nearest.Node, values)
+	text := fmt.Sprintf("%s %s: at most %s on node %s can have %s", name, attribute, formatCount(l.most, "device"), s.Nearest.Node, values)
 	switch {
 	case having == 0:
-		return fmt.Sprintf("no %s has attribute %s, which %s of the claim needs", s.kind(), attribute, name)
+		return fmt.Sprintf("no %s has attribute %s, which %s of the claim needs", s.describeKind(), attribute, name)
 	case having < len(s.matching):
-		return text + fmt.Sprintf(", and only %d of %s have the attribute", having, plural(len(s.matching), s.kind()))
+		return text + fmt.Sprintf(", and only %d of %s have the attribute", having, formatPlural(len(s.matching), s.describeKind()))
 	case strings.HasPrefix(s.Nearest.By, "the requests before it"):
 		return text + " as those of the requests before it"
 	}

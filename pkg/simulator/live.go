@@ -19,36 +19,36 @@ func Read(ctx context.Context, client kubernetes.Interface) (*World, []*corev1.P
 	if err != nil {
 		return nil, nil, fmt.Errorf("list nodes: %w", err)
 	}
-	in.Nodes = pointers(nodes.Items)
+	in.Nodes = pointersTo(nodes.Items)
 	slices, err := client.ResourceV1().ResourceSlices().List(ctx, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list resourceslices: %w", err)
 	}
-	in.Slices = pointers(slices.Items)
+	in.Slices = pointersTo(slices.Items)
 	classes, err := client.ResourceV1().DeviceClasses().List(ctx, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list deviceclasses: %w", err)
 	}
-	in.Classes = pointers(classes.Items)
+	in.Classes = pointersTo(classes.Items)
 	claims, err := client.ResourceV1().ResourceClaims("").List(ctx, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list resourceclaims: %w", err)
 	}
-	in.Claims = pointers(claims.Items)
+	in.Claims = pointersTo(claims.Items)
 	templates, err := client.ResourceV1().ResourceClaimTemplates("").List(ctx, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list resourceclaimtemplates: %w", err)
 	}
-	in.ClaimTemplates = pointers(templates.Items)
+	in.ClaimTemplates = pointersTo(templates.Items)
 	pods, err := client.CoreV1().Pods("").List(ctx, all)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list pods: %w", err)
 	}
 	in.TaintRules, in.Unseen, err = taintrules.List(ctx, client)
-	return in, pointers(pods.Items), err
+	return in, pointersTo(pods.Items), err
 }
 
-func pointers[T any](items []T) []*T {
+func pointersTo[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {
 		all[i] = &items[i]

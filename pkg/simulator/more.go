@@ -8,11 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Boundless is how many Pods are enough to say that nothing but CPU and memory
-// limits them.
+// Boundless is a number of Pods that is large enough to say that only CPU and memory limit them.
 const Boundless = 20000
 
-// More counts how many more Pods like one fit, and says why not one more.
+// More returns how many more Pods like one fit, and why not one more.
 func (s *Scheduler) More(ctx context.Context, pod *corev1.Pod) (int, []string) {
 	trial := s.Clone()
 	for count := range Boundless {

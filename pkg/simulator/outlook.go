@@ -7,7 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Outlook is what keeps a Pod from all nodes, by what is free now.
+// Outlook is why a Pod fits on no node, by what is free now.
 type Outlook struct {
 	// Claims are the Pod's, also those that are still to be made for it.
 	Claims []*resourcev1.ResourceClaim
@@ -24,9 +24,9 @@ type Outlook struct {
 	excluded *Refusal
 }
 
-// Outlook looks for a node for a Pod, and gives it nothing.
+// Outlook looks for a node for a Pod without giving it anything.
 func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
-	d, err := s.demand(pod)
+	d, err := s.demandOf(pod)
 	o := &Outlook{Claims: d.claims, Err: err}
 	if err != nil {
 		return o
@@ -34,9 +34,9 @@ func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 	o.Refusals, o.nodes = s.Explain(ctx, pod), len(s.nodes)
 	k := s.kindOf(ctx, d)
 	if k.supplies == nil {
-		k.supplies = s.supplies(ctx, d, o.Refusals)
+		k.supplies = s.suppliesOf(ctx, d, o.Refusals)
 		if len(k.supplies) > 0 && !o.Fits() {
-			k.excluded = s.excluded(ctx, d)
+			k.excluded = s.findExcludingNode(ctx, d)
 		}
 	}
 	o.excluded = k.excluded
@@ -57,16 +57,16 @@ func (o *Outlook) Fits() bool {
 	return false
 }
 
-// excluded is the first node that has what the Pod asks for but may not have the Pod, such as one
-// that is cordoned, of as many as the scheduler always looks at.
-func (s *Scheduler) excluded(ctx context.Context, d *demand) *Refusal {
+// findExcludingNode returns the first node that has what the Pod asks for but does not admit the
+// Pod, such as a cordoned node. It tries as many nodes as the scheduler always does.
+func (s *Scheduler) findExcludingNode(ctx context.Context, d *demand) *Refusal {
 	tried := 0
 	for _, n := range s.nodes {
-		reason := d.unfit(n.object)
-		if devices, _ := n.reachable(); reason == "" || len(devices) == 0 || d.elsewhere(n.object) {
+		reason := d.whyUnfit(n.object)
+		if devices, _ := n.reachableDevices(); reason == "" || len(devices) == 0 || d.hasClaimElsewhere(n.object) {
 			continue
 		}
-		if found, err := s.has(ctx, n, d.pending); found && err == nil {
+		if found, err := s.hasDevices(ctx, n, d.pending); found && err == nil {
 			return &Refusal{Nodes: []string{n.object.Name}, Reason: reason}
 		}
 		if tried++; tried == alwaysTried {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// device is one that a node can reach.
+// device is a device that a node can reach.
 type device struct {
 	*resourcev1.Device
 
@@ -18,13 +18,13 @@ type device struct {
 	complete bool
 }
 
-// reachable are the devices that a node can reach, from the newest generation of
-// each pool.
-func (n *node) reachable() ([]device, error) {
+// reachableDevices returns the devices that a node can reach, from the newest generation of each
+// pool.
+func (n *node) reachableDevices() ([]device, error) {
 	if n.devices != nil {
 		return n.devices, nil
 	}
-	newest, count := generations(n.slices)
+	newest, count := newestGenerations(n.slices)
 	var all []device
 	for _, slice := range n.slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
@@ -33,7 +33,7 @@ func (n *node) reachable() ([]device, error) {
 		}
 		complete := count[id] == slice.Spec.Pool.ResourceSliceCount
 		for i := range slice.Spec.Devices {
-			reached, err := reaches(n.object, slice, &slice.Spec.Devices[i])
+			reached, err := canReach(n.object, slice, &slice.Spec.Devices[i])
 			if err != nil {
 				return nil, err
 			}
@@ -46,9 +46,8 @@ func (n *node) reachable() ([]device, error) {
 	return all, nil
 }
 
-// generations are the newest generation of each pool, and how many slices are of
-// it.
-func generations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
+// newestGenerations returns the newest generation of each pool, and how many slices have it.
+func newestGenerations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
 	newest, count = map[poolID]int64{}, map[poolID]int64{}
 	for _, slice := range of {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
@@ -62,7 +61,8 @@ func generations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64
 	return newest, count
 }
 
-func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourcev1.Device) (bool, error) {
+// canReach reports whether a node can use a device of a slice.
+func canReach(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourcev1.Device) (bool, error) {
 	name, everywhere, selector := slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector
 	if isTrue(slice.Spec.PerDeviceNodeSelection) {
 		name, everywhere, selector = device.NodeName, device.AllNodes, device.NodeSelector
@@ -74,15 +74,8 @@ func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourc
 	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
 }
 
-// free reports whether no claim has the device for itself.
-func (s *searcher) free(d device) bool {
-	return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
-}
-
-// tolerates reports whether no taint of the device keeps the request away.
-func (a *alternative) tolerates(d device) bool {
-	return !slices.ContainsFunc(d.Taints, func(taint resourcev1.DeviceTaint) bool { return !a.toleratesTaint(taint) })
-}
+// isShareable reports whether several requests may have the device.
+func (d device) isShareable() bool { return isTrue(d.AllowMultipleAllocations) }
 
 // toleratesTaint reports whether a taint of a device does not keep the request away.
 func (a *alternative) toleratesTaint(taint resourcev1.DeviceTaint) bool {

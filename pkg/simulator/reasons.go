@@ -9,7 +9,7 @@ import (
 // named is how many nodes are named if many have the same reason.
 const named = 3
 
-// Reasons say why the Pod fits on no node, each with the nodes that it is true of.
+// Reasons says why the Pod fits on no node. Each reason names its nodes.
 func (p *Placement) Reasons(ctx context.Context, s *Scheduler) []string {
 	if p.Reason != "" {
 		return []string{p.Reason}
@@ -25,7 +25,8 @@ func (p *Placement) Reasons(ctx context.Context, s *Scheduler) []string {
 	return reasons
 }
 
-func some(nodes []string) string {
+// nameNodes names nodes, or the first of many.
+func nameNodes(nodes []string) string {
 	switch {
 	case len(nodes) == 1:
 		return "node " + nodes[0]
@@ -35,8 +36,8 @@ func some(nodes []string) string {
 	return fmt.Sprintf("%d nodes (%s, ...)", len(nodes), strings.Join(nodes[:named], ", "))
 }
 
-// WithoutNames puts the names that the Pod has for the claims that are made for
-// it in place of the names of these claims.
+// WithoutNames replaces the names of claims that are made for the Pod with the names that the Pod
+// has for them.
 func (p *Placement) WithoutNames(text string) string {
 	var names []string
 	for _, claim := range p.Claims {

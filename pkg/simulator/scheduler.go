@@ -26,8 +26,8 @@ const (
 	alwaysTried = 100
 )
 
-// everything is what devices can do. Who may not have something does not find it
-// in slices and claims: the API server drops it.
+// everything enables all features of the allocator. The API server drops the fields of a feature
+// that is off, so slices and claims do not have them then.
 var everything = structured.Features{
 	AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true, DeviceBindingAndStatus: true,
 	DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true, OptionalNodeOperations: true,
@@ -43,12 +43,12 @@ type Scheduler struct {
 	published *publications
 	allocated structured.AllocatedState
 	kinds     map[string]*kind
-	// states are what the inventory says of devices, once that has been asked for.
+	// states maps devices to what the inventory says of them. It is nil until that is asked for.
 	states map[structured.DeviceID]*inventory.Device
 }
 
-// catalog is what Pods ask for devices by. The claims change, with what is made for
-// Pods.
+// catalog holds the objects by which Pods ask for devices. The Scheduler adds the claims that it
+// makes for Pods.
 type catalog struct {
 	classes   classes
 	resources *extendedresourcecache.ExtendedResourceCache
@@ -56,16 +56,16 @@ type catalog struct {
 	claims    map[string]*resourcev1.ResourceClaim
 }
 
-// node is a node with how many Pods are on it.
+// node is a node with the number of Pods on it.
 type node struct {
 	object *corev1.Node
 	pods   int
 	slices []*resourcev1.ResourceSlice
-	// devices are known once they have been asked for.
+	// devices are those that the node reaches, computed on first use.
 	devices []device
 }
 
-// Placement is where a Pod goes.
+// Placement is the node that a Pod gets, or why it gets none.
 type Placement struct {
 	Pod *corev1.Pod
 	// Node is empty if the Pod fits on none.
@@ -86,9 +86,16 @@ func NewScheduler(world *World) *Scheduler {
 	}
 	s.matcher = newMatcher(s.classes)
 	for _, claim := range s.claims {
-		take(s.allocated, claim.Status.Allocation)
+		addAllocated(s.allocated, claim.Status.Allocation)
 	}
-	s.nodes = newNodes(world, s.published)
+	pods := map[string]int{}
+	for _, pod := range world.Pods {
+		pods[pod.Spec.NodeName]++
+	}
+	for _, object := range world.Nodes {
+		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.slicesFor(object.Name)})
+	}
+	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
 	return s
 }
 
@@ -104,28 +111,14 @@ func newCatalog(world *World) *catalog {
 		o.resources.OnAdd(class, true)
 	}
 	for _, template := range world.ClaimTemplates {
-		o.templates[key(template.Namespace, template.Name)] = template
+		o.templates[objectKey(template.Namespace, template.Name)] = template
 	}
 	for _, claim := range world.Claims {
 		claim = claim.DeepCopy()
 		setDefaults(&claim.Spec)
-		o.claims[key(claim.Namespace, claim.Name)] = claim
+		o.claims[objectKey(claim.Namespace, claim.Name)] = claim
 	}
 	return o
-}
-
-// newNodes are the nodes of a world by their names.
-func newNodes(world *World, published *publications) []*node {
-	pods := map[string]int{}
-	for _, pod := range world.Pods {
-		pods[pod.Spec.NodeName]++
-	}
-	var nodes []*node
-	for _, object := range world.Nodes {
-		nodes = append(nodes, &node{object: object, pods: pods[object.Name], slices: published.on(object.Name)})
-	}
-	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
-	return nodes
 }
 
 // Clone copies the Scheduler with all that it has given.
@@ -147,37 +140,45 @@ func (s *Scheduler) Clone() *Scheduler {
 
 // Schedule finds a node for a Pod, and gives it the devices there.
 func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
-	d, err := s.demand(pod)
+	d, err := s.demandOf(pod)
 	placement := &Placement{Pod: pod, Claims: d.claims}
 	if err != nil {
-		placement.Reason = withFix(err)
+		placement.Reason = err.Error()
+		if _, isMissing := errors.AsType[*Missing](err); isMissing {
+			placement.Reason += ": give its file with -f"
+		}
 		return placement
 	}
-	chosen, results, err := s.choose(ctx, d)
-	switch {
-	case err != nil:
+	chosen, results, err := s.chooseNode(ctx, d)
+	if err != nil {
 		placement.Reason = err.Error()
-	case chosen != nil:
-		placement.Node = chosen.object.Name
-		s.bind(d, chosen, results)
 	}
+	if err != nil || chosen == nil {
+		return placement
+	}
+	placement.Node = chosen.object.Name
+	for i, claim := range d.pending {
+		claim.Status.Allocation = &results[i]
+		addAllocated(s.allocated, claim.Status.Allocation)
+	}
+	for _, claim := range d.claims {
+		if !isReservedFor(claim, pod) {
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+				Resource: "pods", Name: pod.Name, UID: pod.UID,
+			})
+		}
+	}
+	chosen.pods++
+	s.states = nil
 	return placement
 }
 
-// withFix is an error with what to do about it.
-func withFix(err error) string {
-	if _, ok := errors.AsType[*Missing](err); ok {
-		return err.Error() + ": give its file with -f"
-	}
-	return err.Error()
-}
-
-// choose finds the node for a Pod, first with the first alternatives of its
-// requests alone: the scheduler, too, wants a node that has those.
-func (s *Scheduler) choose(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
+// chooseNode finds the node for a Pod. Like the scheduler, it prefers a node that has the first
+// alternatives of the requests.
+func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
 	k := s.kindOf(ctx, d)
 	for rank := range k.open {
-		chosen, results, err := s.first(ctx, &k.open[rank], d.upTo(rank+1, len(k.open)))
+		chosen, results, err := s.findFirstFitting(ctx, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -185,34 +186,35 @@ func (s *Scheduler) choose(ctx context.Context, d *demand) (*node, []resourcev1.
 			continue
 		}
 		if rank+1 < len(k.open) { // with all alternatives the choice may be another
-			if results, err = s.allocate(ctx, chosen, d.pending); err != nil {
+			if results, err = s.allocateOn(ctx, chosen, d.pending); err != nil {
 				return nil, nil, err
 			}
 		}
 		if k.mayFail && len(s.nodes) <= alwaysTried {
-			err = s.tryOthers(ctx, d)
+			err = s.checkAllNodes(ctx, d)
 		}
 		return chosen, results, err
 	}
 	return nil, nil, nil
 }
 
-// tryOthers returns a failure on any node: it keeps a Pod waiting, though it would
-// fit on another.
-func (s *Scheduler) tryOthers(ctx context.Context, d *demand) error {
+// checkAllNodes returns an error if the scheduler fails on any node: that keeps a Pod waiting,
+// though it would fit on another node.
+func (s *Scheduler) checkAllNodes(ctx context.Context, d *demand) error {
 	for _, n := range s.nodes {
-		if !d.fits(n.object) {
+		if !d.fitsOn(n.object) {
 			continue
 		}
-		if _, err := s.allocate(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+		if _, err := s.allocateOn(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
 			return fmt.Errorf("on node %s: %w", n.object.Name, err)
 		}
 	}
 	return nil
 }
 
-// allocate is nil without an error if the node lacks the devices.
-func (s *Scheduler) allocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+// allocateOn asks the allocator for the devices of a node. It returns nil without an error if the
+// node lacks them.
+func (s *Scheduler) allocateOn(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
 	if len(claims) == 0 {
 		return []resourcev1.AllocationResult{}, nil
 	}
@@ -223,19 +225,6 @@ func (s *Scheduler) allocate(ctx context.Context, n *node, claims []*resourcev1.
 		return nil, err
 	}
 	return allocator.Allocate(ctx, n.object, claims)
-}
-
-// bind gives a Pod the devices of a node.
-func (s *Scheduler) bind(d *demand, n *node, results []resourcev1.AllocationResult) {
-	for i, claim := range d.pending {
-		claim.Status.Allocation = &results[i]
-		take(s.allocated, claim.Status.Allocation)
-	}
-	for _, claim := range d.claims {
-		reserve(claim, d.pod)
-	}
-	n.pods++
-	s.states = nil
 }
 
 // classes lists device classes for the allocator.
@@ -257,11 +246,11 @@ func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
 // InOrder sorts Pods as the scheduler does: by priority, then by age.
 func InOrder(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+		return cmp.Or(cmp.Compare(priorityOf(b), priorityOf(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 }
 
-func priority(pod *corev1.Pod) int32 {
+func priorityOf(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
 	}

@@ -6,35 +6,37 @@ import (
 	"strconv"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
 )
 
 // The steps of a search that others tell apart: what leaves too few devices beside their
 // number ends with leave.
 const inCompletePools, leave = "in complete pools", " leave"
 
-// searches says for each alternative of a request what each step leaves of a
-// node's devices. Before are the claims that get theirs first.
-func (s *Scheduler) searches(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
-	devices, err := n.reachable()
+// searchAlternatives returns, for each alternative of a request, what each step leaves of the
+// devices of a node. The claims in before get their devices first.
+func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
+	devices, err := n.reachableDevices()
 	if err != nil {
 		return nil, err
 	}
-	all := alternatives(&claim.Spec.Devices.Requests[index])
+	all := alternativesOf(&claim.Spec.Devices.Requests[index])
 	searches := make([]Search, len(all))
 	for i := range all {
 		searcher := searcher{Scheduler: s, node: n, request: &all[i], left: devices}
-		searcher.filter(ctx)
-		if err := searcher.try(ctx, before, cut(claim, index), i); err != nil {
+		searcher.filterDevices(ctx)
+		if err := searcher.tryAllocator(ctx, before, cutAfterRequest(claim, index), i); err != nil {
 			return searches[:i], err
 		}
 		searches[i] = Search{
-			Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps, matching: len(searcher.matching), limit: searcher.limit,
+			Request: all[i].name, Wanted: all[i].wantedText(), Steps: searcher.steps, matching: len(searcher.matching), limit: searcher.limit,
 		}
 	}
 	return searches, nil
 }
 
-func (a *alternative) wanted() string {
+// wantedText returns how many devices are wanted, or "all".
+func (a *alternative) wantedText() string {
 	if a.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		return "all"
 	}
@@ -51,31 +53,36 @@ type searcher struct {
 	// enough is how many are wanted.
 	enough int
 	steps  []Step
+	filtered
+	// limit is the constraint that leaves too few, if one does.
+	limit *limit
+}
+
+// filtered is the result of filterDevices.
+type filtered struct {
 	// incomplete are dropped for their pools, ofClass are those of the class in others, and matching
 	// those that the selectors of the request leave. Tainted and held are dropped for that.
 	incomplete, ofClass, matching, tainted, held []device
-	// limit is the constraint that leaves too few, if one does.
-	limit *limit
 	// failure is the first selector that fails for a device, if any does.
 	failure *selectorError
 }
 
-func (s *searcher) step(by string, devices int) {
+func (s *searcher) addStep(by string, devices int) {
 	s.steps = append(s.steps, Step{by, devices})
 }
 
-// filter drops, step by step, the devices that the request cannot have. A device for which a
-// selector fails does not match: whether the scheduler fails then, the allocator says.
-func (s *searcher) filter(ctx context.Context) {
-	s.step("devices", len(s.left))
-	s.incomplete = s.keep(inCompletePools, func(d device) bool { return d.complete })
+// filterDevices drops, step by step, the devices that the request cannot have. A device for which a
+// selector fails does not match. Whether the scheduler fails then, the allocator decides.
+func (s *searcher) filterDevices(ctx context.Context) {
+	s.addStep("devices", len(s.left))
+	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.complete })
 	selectors := s.matcher.selectorsOf(s.request)
 	if len(selectors) == 0 || selectors[0].from == fromRequest {
 		s.ofClass = s.left
 	}
 	for i, by := range selectors {
 		s.left = slices.DeleteFunc(slices.Clone(s.left), func(d device) bool {
-			matches, err := s.matcher.matches(ctx, d.driver, d.Device, by)
+			matches, err := s.matcher.matchesSelector(ctx, d.driver, d.Device, by)
 			if err != nil && s.failure == nil {
 				s.failure = &selectorError{by, d, err}
 			}
@@ -87,21 +94,26 @@ func (s *searcher) filter(ctx context.Context) {
 		} else if i+1 == len(selectors) || selectors[i+1].from == fromRequest {
 			s.ofClass = s.left
 		}
-		s.step(name, len(s.left))
+		s.addStep(name, len(s.left))
 	}
 	s.matching = s.left
 	s.enough = int(s.request.Count)
 	if s.request.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		s.enough = max(len(s.left), 1)
 	}
-	s.tainted = s.keep("without taints", s.request.tolerates)
+	s.tainted = s.keepDevices("without taints", func(d device) bool {
+		return !slices.ContainsFunc(d.Taints, func(taint resourcev1.DeviceTaint) bool { return !s.request.toleratesTaint(taint) })
+	})
 	if !isTrue(s.request.AdminAccess) {
-		s.held = s.keep("free", s.free)
+		s.held = s.keepDevices("free", func(d device) bool {
+			return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
+		})
 	}
 }
 
-// keep is a step that counts only if it drops devices, which it returns.
-func (s *searcher) keep(by string, good func(device) bool) (dropped []device) {
+// keepDevices keeps the devices for which a predicate is true, and returns the others. It counts as
+// a step only if it drops any.
+func (s *searcher) keepDevices(by string, good func(device) bool) (dropped []device) {
 	var kept []device
 	for _, d := range s.left {
 		if good(d) {
@@ -112,21 +124,21 @@ func (s *searcher) keep(by string, good func(device) bool) (dropped []device) {
 	}
 	if len(dropped) > 0 {
 		s.left = kept
-		s.step(by, len(kept))
+		s.addStep(by, len(kept))
 	}
 	return dropped
 }
 
-// try finds out with the allocator how many devices the request can have: alone,
-// with the constraints of the claim, and beside the requests before it.
-func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) error {
+// tryAllocator finds out how many devices the allocator gives to the request: alone, with the
+// constraints of the claim, and beside the requests before it.
+func (s *searcher) tryAllocator(ctx context.Context, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) error {
 	requests := claim.Spec.Devices.Requests
 	last := requests[len(requests)-1:]
 	alone := *claim
 	alone.Spec.Devices.Requests, alone.Spec.Devices.Constraints = last, nil
 	constrained := *claim
 	constrained.Spec.Devices.Requests = last
-	if s.lacks() {
+	if s.hasTooFew() {
 		return nil // the steps before say it all
 	}
 	for _, attempt := range []struct {
@@ -137,12 +149,12 @@ func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, 
 		{"constraints leave", []*resourcev1.ResourceClaim{&constrained}},
 		{"the requests before it leave", append(slices.Clone(before), claim)},
 	} {
-		found, err := s.most(ctx, attempt.claims, index, s.enough)
+		found, err := s.mostAllocatable(ctx, attempt.claims, index, s.enough)
 		if err != nil {
 			return err
 		}
 		if found < s.enough {
-			s.step(attempt.by, found)
+			s.addStep(attempt.by, found)
 			if attempt.by != countersAndCapacity {
 				s.limit, err = s.limitOf(ctx, attempt.claims, index)
 			}
@@ -152,23 +164,18 @@ func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, 
 	return nil
 }
 
-// lacks reports whether there are too few devices, however they are combined.
-func (s *searcher) lacks() bool {
-	return len(s.left) == 0 || len(s.left) < s.enough && !s.shares()
+// hasTooFew reports whether there are too few devices, however they are combined.
+func (s *searcher) hasTooFew() bool {
+	return len(s.left) == 0 || len(s.left) < s.enough && !slices.ContainsFunc(s.left, device.isShareable)
 }
 
-// shares reports whether several requests may have one device.
-func (s *searcher) shares() bool {
-	return slices.ContainsFunc(s.left, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
-}
-
-// most is how many devices the last request of the claims can have, at most as
-// many as are wanted.
-func (s *searcher) most(ctx context.Context, claims []*resourcev1.ResourceClaim, index, wanted int) (int, error) {
+// mostAllocatable returns how many devices the last request of the claims can have, up to the
+// number wanted.
+func (s *searcher) mostAllocatable(ctx context.Context, claims []*resourcev1.ResourceClaim, index, wanted int) (int, error) {
 	for count := min(wanted, resourcev1.AllocationResultsMaxSize); count > 0; count-- {
 		tried := slices.Clone(claims)
-		tried[len(tried)-1] = asking(tried[len(tried)-1], index, int64(count))
-		found, err := s.count(ctx, s.node, tried)
+		tried[len(tried)-1] = withCount(tried[len(tried)-1], index, int64(count))
+		found, err := s.canAllocate(ctx, s.node, tried)
 		if found || err != nil {
 			return count, err
 		}
@@ -176,9 +183,9 @@ func (s *searcher) most(ctx context.Context, claims []*resourcev1.ResourceClaim,
 	return 0, nil
 }
 
-// asking is a claim of which the last request asks for a number of devices, of one
+// withCount copies a claim so that its last request asks for a number of devices of one
 // alternative.
-func asking(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1.ResourceClaim {
+func withCount(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1.ResourceClaim {
 	shallow := *claim
 	requests := slices.Clone(claim.Spec.Devices.Requests)
 	request := requests[len(requests)-1].DeepCopy()
@@ -193,9 +200,9 @@ func asking(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1
 	return &shallow
 }
 
-// lacks reports whether a node has too few devices for any of the requests. The
-// allocator finds that out by trying all combinations, which can take long.
-func (s *Scheduler) lacks(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
+// lacksDevices reports whether a node has too few devices for any of the requests. The allocator
+// would find that out by trying all combinations, which can take long.
+func (s *Scheduler) lacksDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
 	var devices []device
 	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {
@@ -204,10 +211,10 @@ func (s *Scheduler) lacks(ctx context.Context, n *node, claims []*resourcev1.Res
 				continue
 			}
 			if devices == nil {
-				devices, _ = n.reachable() // what is wrong is for the allocator to say
+				devices, _ = n.reachableDevices() // what is wrong is for the allocator to say
 			}
-			searcher := searcher{Scheduler: s, node: n, request: &alternatives(&claim.Spec.Devices.Requests[i])[0], left: devices}
-			if searcher.filter(ctx); searcher.failure == nil && searcher.lacks() {
+			searcher := searcher{Scheduler: s, node: n, request: &alternativesOf(&claim.Spec.Devices.Requests[i])[0], left: devices}
+			if searcher.filterDevices(ctx); searcher.failure == nil && searcher.hasTooFew() {
 				return true
 			}
 		}

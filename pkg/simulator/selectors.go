@@ -3,12 +3,13 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// expressions is how many compiled ones are kept.
+// expressions is how many compiled expressions are cached.
 const expressions = 1000
 
 // matcher evaluates the selectors of requests and of their classes.
@@ -26,16 +27,16 @@ func newMatcher(of classes) *matcher {
 	}
 }
 
-// selector is one that a device must match, and its origin.
+// selector is an expression that a device must match, and its origin.
 type selector struct {
 	from, expression string
 }
 
-// fromRequest is the origin of the selectors of a request itself.
+// fromRequest is the origin of selectors that are in the request itself.
 const fromRequest = "request"
 
-// selectorsOf are the selectors of a request, those of its class first, in the
-// order in which the allocator goes through them.
+// selectorsOf returns the selectors of a request, those of its class first, in the order in which
+// the allocator goes through them.
 func (m *matcher) selectorsOf(request *alternative) []selector {
 	var all []selector
 	if class := m.classes[request.DeviceClassName]; class != nil {
@@ -53,27 +54,19 @@ func appendSelectors(all []selector, from string, more []resourcev1.DeviceSelect
 	return all
 }
 
-// match is a device with a selector that it may match.
+// match is a device and a selector that it may match.
 type match struct {
 	device     *resourcev1.Device
 	expression string
 }
 
-// matches reports whether a device matches a selector. It is remembered, since many
+// matchesSelector reports whether a device matches a selector. Results are cached, since many
 // Pods ask for the same.
-func (m *matcher) matches(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
+func (m *matcher) matchesSelector(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
 	of := match{device, by.expression}
 	if known, found := m.matched[of]; found {
 		return known, nil
 	}
-	matches, err := m.evaluate(ctx, driver, device, by)
-	if err == nil {
-		m.matched[of] = matches
-	}
-	return matches, err
-}
-
-func (m *matcher) evaluate(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
 	compiled := m.cel.GetOrCompile(by.expression)
 	if compiled.Error != nil {
 		return false, fmt.Errorf("%s: selector %s: %w", by.from, by.expression, compiled.Error)
@@ -82,15 +75,29 @@ func (m *matcher) evaluate(ctx context.Context, driver string, device *resourcev
 		Driver: driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
 		Attributes: device.Attributes, Capacity: device.Capacity,
 	})
+	if err == nil {
+		m.matched[of] = matches
+	}
 	return matches, cel.EnhanceRuntimeError(err)
 }
 
-func (m *matcher) failOn(ctx context.Context, published *publications, request *alternative) bool {
+// keepMatching returns the devices that match all selectors.
+func (m *matcher) keepMatching(ctx context.Context, selectors []selector, devices []device) []device {
+	return slices.DeleteFunc(slices.Clone(devices), func(d device) bool {
+		return slices.ContainsFunc(selectors, func(by selector) bool {
+			matches, _ := m.matchesSelector(ctx, d.driver, d.Device, by)
+			return !matches
+		})
+	})
+}
+
+// failsForAny reports whether a selector of a request fails for any published device.
+func (m *matcher) failsForAny(ctx context.Context, published *publications, request *alternative) bool {
 	selectors := m.selectorsOf(request)
 	for _, members := range published.slices {
 		for _, slice := range members {
 			for i := range slice.Spec.Devices {
-				if m.fails(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors) {
+				if m.failsForDevice(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors) {
 					return true
 				}
 			}
@@ -99,10 +106,11 @@ func (m *matcher) failOn(ctx context.Context, published *publications, request *
 	return false
 }
 
-// fails reports whether a selector fails for a device that matches those before it.
-func (m *matcher) fails(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
+// failsForDevice reports whether a selector fails for a device that matches the selectors before
+// it.
+func (m *matcher) failsForDevice(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
 	for _, selector := range selectors {
-		matches, err := m.matches(ctx, driver, device, selector)
+		matches, err := m.matchesSelector(ctx, driver, device, selector)
 		if err != nil || !matches {
 			return err != nil
 		}

@@ -14,8 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// Supply is what there is for an alternative of a request on all nodes on which the Pod
-// may be.
+// Supply is what the nodes on which the Pod may be have for an alternative of a request.
 type Supply struct {
 	Claim string `json:"claim"`
 	// Request is the name, with that of the alternative if there is one.
@@ -44,16 +43,27 @@ type Supply struct {
 	// Silent is a driver that the selectors name, and that has published nothing.
 	Silent string `json:"driverWithoutDevices,omitempty"`
 
-	index         int
-	request       string
-	tainted, held int
-	from          []selector
-	dropped       []blocked
-	// matching are the devices of the class that the selectors of the request leave, and most is the
-	// node that reaches the most of them. Incomplete are those in pools that are not complete.
+	evidence
+}
+
+// evidence is what the texts about a Supply are made from.
+type evidence struct {
+	// index is the index of the claim among the pending ones, and request the name of the request
+	// without that of the alternative.
+	index   int
+	request string
+	// from are the selectors of the request.
+	from []selector
+	// matching are the devices of the class that the selectors of the request leave in complete
+	// pools, and incomplete those in others. Most is the node that reaches the most matching ones.
 	matching, incomplete []device
 	most                 Share
-	limit                *limit
+	// tainted, held and dropped are why matching devices are not to be had. A device is counted
+	// once, in this order.
+	tainted, held int
+	dropped       []blocked
+	// limit is the constraint that leaves too few on the nearest node, if one does.
+	limit *limit
 }
 
 // Share is how many of the devices have something in common.
@@ -70,11 +80,11 @@ type Nearest struct {
 	By string `json:"by"`
 }
 
-// supplies are of the requests that nodes refuse, in their order.
-func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal) []Supply {
+// suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
+func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
 	var fit []*node
 	for _, n := range s.nodes {
-		if d.fits(n.object) {
+		if d.fitsOn(n.object) {
 			fit = append(fit, n)
 		}
 	}
@@ -86,11 +96,11 @@ func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal)
 			if !slices.ContainsFunc(refusals, refused) {
 				continue
 			}
-			for k, alternative := range alternatives(request) {
-				supply := s.supply(ctx, fit, &alternative)
+			for k, alternative := range alternativesOf(request) {
+				supply := s.supplyOf(ctx, fit, &alternative)
 				supply.index, supply.request = i, request.Name
 				supply.keepError(refusals)
-				supply.nearest(refusals, k)
+				supply.findNearest(refusals, k)
 				all = append(all, supply)
 			}
 		}
@@ -98,12 +108,12 @@ func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal)
 	return all
 }
 
-// supply counts the devices on nodes that an alternative may have.
-func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternative) Supply {
+// supplyOf counts the devices on nodes that an alternative may have.
+func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *alternative) Supply {
 	search := searcher{Scheduler: s, request: request}
 	seen := map[*resourcev1.Device]bool{}
 	for _, n := range nodes {
-		reached, _ := n.reachable() // the refusal of the node says what is wrong
+		reached, _ := n.reachableDevices() // the refusal of the node says what is wrong
 		for _, d := range reached {
 			if !seen[d.Device] {
 				seen[d.Device] = true
@@ -111,34 +121,37 @@ func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternat
 			}
 		}
 	}
-	search.filter(ctx)
+	search.filterDevices(ctx)
 	failure := ""
 	if search.failure != nil {
 		failure = search.failure.Error()
 	}
 	dropped := search.dropBlocked()
-	count, most := reaching(nodes, search.matching)
+	count, most := countReaching(nodes, search.matching)
 	if len(search.ofClass) > len(search.matching) {
-		count, _ = reaching(nodes, search.ofClass)
+		count, _ = countReaching(nodes, search.ofClass)
 	}
+	selectors := s.matcher.selectorsOf(request)
 	return Supply{
-		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
-		OfClass: len(search.ofClass), Nodes: count, matching: search.matching, most: most,
-		incomplete: s.wantedAmong(ctx, request, search.incomplete), Silent: s.silentDriver(request),
-		Taints: s.taintsOn(request, search.tainted), Holders: s.holders(search.held),
-		Blocked: blockersOf(dropped), Takers: s.takersOf(dropped), Error: failure, dropped: dropped,
-		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),
+		Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText(), Steps: search.steps,
+		OfClass: len(search.ofClass), Nodes: count, Silent: s.published.silentDriver(selectors),
+		Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
+		Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)), Error: failure,
+		evidence: evidence{
+			from: selectors, matching: search.matching, incomplete: s.matcher.keepMatching(ctx, selectors, search.incomplete), most: most,
+			tainted: len(search.tainted), held: len(search.held), dropped: dropped,
+		},
 	}
 }
 
-// reaching is how many nodes reach any of the devices, and which one reaches the most.
-func reaching(nodes []*node, devices []device) (count int, most Share) {
+// countReaching returns how many nodes reach any of the devices, and which one reaches the most.
+func countReaching(nodes []*node, devices []device) (count int, most Share) {
 	wanted := map[*resourcev1.Device]bool{}
 	for _, d := range devices {
 		wanted[d.Device] = true
 	}
 	for _, n := range nodes {
-		reached, _ := n.reachable()
+		reached, _ := n.reachableDevices()
 		own := 0
 		for _, d := range reached {
 			if wanted[d.Device] {
@@ -155,24 +168,14 @@ func reaching(nodes []*node, devices []device) (count int, most Share) {
 	return count, most
 }
 
-// wantedAmong are the devices that all selectors of a request leave.
-func (s *Scheduler) wantedAmong(ctx context.Context, request *alternative, devices []device) []device {
-	return slices.DeleteFunc(slices.Clone(devices), func(d device) bool {
-		return slices.ContainsFunc(s.matcher.selectorsOf(request), func(by selector) bool {
-			matches, _ := s.matcher.matches(ctx, d.driver, d.Device, by)
-			return !matches
-		})
-	})
-}
-
-// ofDriver is how a selector chooses a driver.
+// ofDriver matches the part of a selector that chooses a driver.
 var ofDriver = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
 
-// silentDriver is a driver that the selectors of a request name, and that has published nothing.
-func (s *Scheduler) silentDriver(request *alternative) string {
-	for _, by := range s.matcher.selectorsOf(request) {
+// silentDriver returns a driver that selectors name and that has published nothing, or "".
+func (p *publications) silentDriver(selectors []selector) string {
+	for _, by := range selectors {
 		for _, found := range ofDriver.FindAllStringSubmatch(by.expression, -1) {
-			if !s.published.has(found[1]) {
+			if !p.hasDriver(found[1]) {
 				return found[1]
 			}
 		}
@@ -180,12 +183,12 @@ func (s *Scheduler) silentDriver(request *alternative) string {
 	return ""
 }
 
-// taintsOn counts the taints that keep devices away. Those of DeviceTaintRules, which are the
-// last ones of a device, name the rule.
-func (s *Scheduler) taintsOn(request *alternative, devices []device) []Share {
+// taintsOn counts the taints that the request does not tolerate. Taints of DeviceTaintRules, which
+// are the last ones of a device, name the rule.
+func (p *publications) taintsOn(request *alternative, devices []device) []Share {
 	counts := map[string]int{}
 	for _, d := range devices {
-		byRules := inventory.TaintsBy(s.published.rules, d.driver, d.pool, d.Name)
+		byRules := inventory.TaintsBy(p.rules, d.driver, d.pool, d.Name)
 		for i, taint := range d.Taints {
 			if request.toleratesTaint(taint) {
 				continue
@@ -197,11 +200,11 @@ func (s *Scheduler) taintsOn(request *alternative, devices []device) []Share {
 			counts[name]++
 		}
 	}
-	return shares(counts)
+	return sortShares(counts)
 }
 
-// holders counts the devices of those who have them: Pods, or claims that no Pod uses.
-func (c *catalog) holders(devices []device) []Share {
+// countHolders counts devices by the Pods that have them, or by the claims if no Pod uses these.
+func (c *catalog) countHolders(devices []device) []Share {
 	if len(devices) == 0 {
 		return nil
 	}
@@ -217,29 +220,29 @@ func (c *catalog) holders(devices []device) []Share {
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			if held[[3]string{result.Driver, result.Pool, result.Device}] && !isTrue(result.AdminAccess) {
-				counts[holder(claim)]++
+				counts[holderOf(claim)]++
 			}
 		}
 	}
-	return shares(counts)
+	return sortShares(counts)
 }
 
-// holder names the Pods for which a claim is reserved.
-func holder(claim *resourcev1.ResourceClaim) string {
+// holderOf names the Pods for which a claim is reserved.
+func holderOf(claim *resourcev1.ResourceClaim) string {
 	consumers := claim.Status.ReservedFor
 	switch {
 	case len(consumers) == 0:
-		return "claim " + key(claim.Namespace, claim.Name) + " without a Pod"
+		return "claim " + objectKey(claim.Namespace, claim.Name) + " without a Pod"
 	case consumers[0].Resource != "pods":
-		return consumers[0].Resource + " " + key(claim.Namespace, consumers[0].Name)
+		return consumers[0].Resource + " " + objectKey(claim.Namespace, consumers[0].Name)
 	case len(consumers) > 1:
-		return fmt.Sprintf("%s and %d more", key(claim.Namespace, consumers[0].Name), len(consumers)-1)
+		return fmt.Sprintf("%s and %d more", objectKey(claim.Namespace, consumers[0].Name), len(consumers)-1)
 	}
-	return key(claim.Namespace, consumers[0].Name)
+	return objectKey(claim.Namespace, consumers[0].Name)
 }
 
-// shares puts the largest first.
-func shares(counts map[string]int) []Share {
+// sortShares returns shares, the largest first.
+func sortShares(counts map[string]int) []Share {
 	var all []Share
 	for name, count := range counts {
 		all = append(all, Share{name, count})
@@ -248,8 +251,8 @@ func shares(counts map[string]int) []Share {
 	return all
 }
 
-// keepError keeps the error only if the scheduler fails for the request on any node: it does not
-// evaluate selectors for each device.
+// keepError drops the error unless the scheduler fails for the request on some node: it does not
+// evaluate the selectors for each device.
 func (s *Supply) keepError(refusals []Refusal) {
 	for i := range refusals {
 		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
@@ -260,9 +263,9 @@ func (s *Supply) keepError(refusals []Refusal) {
 	s.Error = ""
 }
 
-// nearest finds the node that lacks the fewest devices, among those that have any that the request
-// could have if all were free.
-func (s *Supply) nearest(refusals []Refusal, alternative int) {
+// findNearest sets the node that lacks the fewest devices, among those with devices that the
+// request could have if all were free.
+func (s *Supply) findNearest(refusals []Refusal, alternative int) {
 	wanted, err := strconv.Atoi(s.Wanted)
 	if err != nil {
 		return // no number of devices is enough for "all"
@@ -280,26 +283,26 @@ func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	}
 }
 
-// String says it in one line, with the numbers. Cause says what they mean.
+// String describes the supply in one line of numbers. Cause says what they mean.
 func (s *Supply) String() string {
 	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
 	if s.OfClass == 0 {
-		return text + s.none()
+		return text + s.describeNoDevice()
 	}
-	text += fmt.Sprintf("%s of the class on %s", counted(s.OfClass, "device"), counted(s.Nodes, "node"))
+	text += fmt.Sprintf("%s of the class on %s", formatCount(s.OfClass, "device"), formatCount(s.Nodes, "node"))
 	for _, by := range s.from {
 		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
 			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, oneLine(by.expression))
 		}
 	}
 	if s.tainted > 0 {
-		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listed(s.Taints))
+		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listShares(s.Taints))
 	}
 	if s.held > 0 {
-		text += fmt.Sprintf(", %d allocated (%s)", s.held, listed(s.Holders))
+		text += fmt.Sprintf(", %d allocated (%s)", s.held, listShares(s.Holders))
 	}
 	if len(s.Blocked) > 0 {
-		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listed(s.Blocked))
+		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listShares(s.Blocked))
 	}
 	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
 	if s.Nearest == nil {
@@ -312,8 +315,8 @@ func (s *Supply) String() string {
 	return text
 }
 
-// none says that no device is of the class.
-func (s *Supply) none() string {
+// describeNoDevice says why no device is of the class.
+func (s *Supply) describeNoDevice() string {
 	switch all := s.Steps[0].Devices; {
 	case all == 0:
 		return "no node that the Pod may be on has any device"
@@ -324,8 +327,8 @@ func (s *Supply) none() string {
 	}
 }
 
-// listed names the largest shares.
-func listed(shares []Share) string {
+// listShares names the largest shares.
+func listShares(shares []Share) string {
 	var parts []string
 	for i, share := range shares {
 		if i == named {
@@ -337,7 +340,7 @@ func listed(shares []Share) string {
 	return strings.Join(parts, ", ")
 }
 
-func counted(count int, noun string) string {
+func formatCount(count int, noun string) string {
 	if count == 1 {
 		return "1 " + noun
 	}

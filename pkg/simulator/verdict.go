@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Verdict says in one line what keeps the Pod from all nodes: first the cause, then the numbers, and
-// the nearest node that has such devices.
+// Verdict says in one line what keeps the Pod from all nodes: first the cause, then the numbers,
+// and the nearest node that has such devices.
 func (o *Outlook) Verdict() string {
 	missing, isMissing := errors.AsType[*Missing](o.Err)
 	switch failing := o.Failing(); {
@@ -22,20 +22,20 @@ func (o *Outlook) Verdict() string {
 	case o.Fits():
 		fit := o.Refusals[slices.IndexFunc(o.Refusals, func(r Refusal) bool { return r.fits })]
 		if len(fit.Nodes) > 1 {
-			return some(fit.Nodes) + " have what it asks for now"
+			return nameNodes(fit.Nodes) + " have what it asks for now"
 		}
-		return some(fit.Nodes) + " has what it asks for now"
+		return nameNodes(fit.Nodes) + " has what it asks for now"
 	case len(o.Supplies) > 0:
-		return o.lacking()
+		return o.describeLack()
 	case len(o.Refusals) > 0:
 		return o.withoutNodes()
 	}
 	return ""
 }
 
-// lacking is the verdict where nodes lack devices. Alternatives and requests with one cause are said
-// together.
-func (o *Outlook) lacking() string {
+// describeLack is the verdict if nodes lack devices. It joins alternatives and requests with the
+// same cause.
+func (o *Outlook) describeLack() string {
 	binding := o.Binding()
 	var causes []string
 	requests := map[string][]string{} // by their cause
@@ -43,15 +43,15 @@ func (o *Outlook) lacking() string {
 	for i := range o.Supplies {
 		s := &o.Supplies[i]
 		ofBinding := s.index == binding.index && s.request == binding.request
-		cause := s.verdict()
-		if !ofBinding && cause != binding.verdict() {
+		cause := s.describeSupply()
+		if !ofBinding && cause != binding.describeSupply() {
 			continue
 		}
 		isAlternative = isAlternative || ofBinding && s != binding
 		if requests[cause] == nil {
 			causes = append(causes, cause)
 		}
-		requests[cause] = append(requests[cause], s.wants(len(o.Claims) > 1))
+		requests[cause] = append(requests[cause], s.describeRequest(len(o.Claims) > 1))
 	}
 	for i, cause := range causes {
 		causes[i] = cause + "; " + strings.Join(requests[cause], ", and ")
@@ -63,14 +63,14 @@ func (o *Outlook) lacking() string {
 	text += strings.Join(causes, "; ")
 	switch {
 	case o.excluded != nil:
-		return text + fmt.Sprintf("; %s has it all, but %s", some(o.excluded.Nodes), o.excluded.Reason)
+		return text + fmt.Sprintf("; %s has it all, but %s", nameNodes(o.excluded.Nodes), o.excluded.Reason)
 	case binding.Nearest != nil && !strings.Contains(text, " "+binding.Nearest.Node+" "):
 		return text + fmt.Sprintf("; nearest: node %s lacks %d", binding.Nearest.Node, binding.Nearest.Lacks)
 	}
 	return text
 }
 
-// withoutNodes is the verdict where no node may have the Pod, whatever its devices.
+// withoutNodes is the verdict if no node admits the Pod, whatever its devices.
 func (o *Outlook) withoutNodes() string {
 	var lines []string
 	elsewhere := ""
@@ -90,35 +90,35 @@ func (o *Outlook) withoutNodes() string {
 		if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
 			text += fmt.Sprintf(" has device %s/%s/%s already", results[0].Driver, results[0].Pool, results[0].Device)
 		}
-		return fmt.Sprintf("%s, by %s, and the Pod cannot go there: %s", text, holder(claim), cmp.Or(reasons, "no node reaches it, so delete the claim"))
+		return fmt.Sprintf("%s, by %s, and the Pod cannot go there: %s", text, holderOf(claim), cmp.Or(reasons, "no node reaches it, so delete the claim"))
 	}
 	return "no node may have the Pod, whatever its devices: " + reasons
 }
 
-// wants says what the request asks for.
-func (s *Supply) wants(isOfMany bool) string {
+// describeRequest says what the request asks for.
+func (s *Supply) describeRequest(isOfMany bool) string {
 	text := "request " + s.Request
 	if isOfMany {
 		text += " of claim " + s.Claim
 	}
 	text += " wants " + s.Wanted
-	if s.wanted() > 1 {
+	if s.wantedCount() > 1 {
 		text += " on one node"
 	}
 	return text
 }
 
-// kind is what a device is that the request may have.
-func (s *Supply) kind() string {
-	if by := s.narrowest(); by.from == fromRequest {
+// describeKind says what kind of device the request may have.
+func (s *Supply) describeKind() string {
+	if by := s.narrowestSelector(); by.from == fromRequest {
 		return fmt.Sprintf("device of class %s that matches `%s`", s.Class, oneLine(by.expression))
 	}
 	return "device of class " + s.Class
 }
 
-// narrowest is the first selector that leaves no more devices than all of them, of the class if
-// that leaves none.
-func (s *Supply) narrowest() selector {
+// narrowestSelector returns the first selector that leaves no more devices than all selectors do:
+// one of the class if those leave none.
+func (s *Supply) narrowestSelector() selector {
 	for _, by := range s.from {
 		at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression || by.from != fromRequest && step.By == by.from })
 		if at > 0 && s.Steps[at].Devices < s.Steps[at-1].Devices && s.Steps[at].Devices == len(s.matching) {
@@ -128,10 +128,10 @@ func (s *Supply) narrowest() selector {
 	return selector{}
 }
 
-// verdict is the cause, with the numbers.
-func (s *Supply) verdict() string {
-	all, most, wanted := len(s.matching), s.most.Devices, s.wanted()
-	kind, cause := s.kind(), s.Cause()
+// describeSupply says the cause, with the numbers.
+func (s *Supply) describeSupply() string {
+	all, most, wanted := len(s.matching), s.most.Devices, s.wantedCount()
+	kind, cause := s.describeKind(), s.Cause()
 	switch {
 	case len(s.incomplete) > 0 && all < wanted && all+len(s.incomplete) >= wanted:
 		d := s.incomplete[0]
@@ -141,38 +141,33 @@ func (s *Supply) verdict() string {
 	case s.Steps[0].Devices == 0:
 		return fmt.Sprintf("no node that the Pod may be on has any device, of class %s or another", s.Class)
 	case s.OfClass == 0:
-		return fmt.Sprintf("no device is of class %s: its selector `%s` matches none of %d on the nodes that the Pod may be on", s.Class, oneLine(s.narrowest().expression), s.Steps[0].Devices)
+		return fmt.Sprintf("no device is of class %s: its selector `%s` matches none of %d on the nodes that the Pod may be on", s.Class, oneLine(s.narrowestSelector().expression), s.Steps[0].Devices)
 	case all == 0:
-		return fmt.Sprintf("there is no %s, among %d of the class on %s", kind, s.OfClass, counted(s.Nodes, "node"))
-	case s.dropped == nil && most < wanted && !s.isShared():
-		return fmt.Sprintf("no node has as many devices: node %s has the most, %d, of %s on %s", s.most.Name, most, plural(all, kind), counted(s.Nodes, "node"))
+		return fmt.Sprintf("there is no %s, among %d of the class on %s", kind, s.OfClass, formatCount(s.Nodes, "node"))
+	case s.dropped == nil && most < wanted && !slices.ContainsFunc(s.matching, device.isShareable):
+		return fmt.Sprintf("no node has as many devices: node %s has the most, %d, of %s on %s", s.most.Name, most, formatPlural(all, kind), formatCount(s.Nodes, "node"))
 	case s.Error == "" && cause == "" || s.tainted == all || s.held == all:
 		return s.takenCause()
 	}
-	return cause + fmt.Sprintf("; %s on %s, %d left", plural(all, kind), counted(s.Nodes, "node"), s.left())
+	return cause + fmt.Sprintf("; %s on %s, %d left", formatPlural(all, kind), formatCount(s.Nodes, "node"), s.devicesLeft())
 }
 
-// isShared reports whether a request can have a device several times.
-func (s *Supply) isShared() bool {
-	return slices.ContainsFunc(s.matching, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
-}
-
-// takenCause says what keeps away how many devices: claims, taints, or what is shared.
+// takenCause says why devices cannot be had: claims, taints, or what is shared.
 func (s *Supply) takenCause() string {
 	var parts []string
 	all := len(s.matching)
-	of := fmt.Sprintf("%s on %s", plural(all, s.kind()), counted(s.Nodes, "node"))
+	of := fmt.Sprintf("%s on %s", formatPlural(all, s.describeKind()), formatCount(s.Nodes, "node"))
 	for _, part := range []struct {
 		devices int
 		what    string
 	}{
-		{s.held, "allocated (" + listed(s.Holders) + ")"},
-		{s.tainted, "tainted (" + listed(s.Taints) + "), which the request does not tolerate"},
-		{len(s.dropped), "blocked (" + listed(s.Blocked) + ")"},
+		{s.held, "allocated (" + listShares(s.Holders) + ")"},
+		{s.tainted, "tainted (" + listShares(s.Taints) + "), which the request does not tolerate"},
+		{len(s.dropped), "blocked (" + listShares(s.Blocked) + ")"},
 	} {
 		switch {
 		case part.devices == all && all == 1:
-			return "the only " + s.kind() + " is " + part.what
+			return "the only " + s.describeKind() + " is " + part.what
 		case part.devices == all:
 			return fmt.Sprintf("all %s are %s", of, part.what)
 		case part.devices > 0:
@@ -180,13 +175,13 @@ func (s *Supply) takenCause() string {
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("no node has enough of the %d left of %s", s.left(), of)
+		return fmt.Sprintf("no node has enough of the %d left of %s", s.devicesLeft(), of)
 	}
-	return fmt.Sprintf("only %d of %s can be had: %s", s.left(), of, strings.Join(parts, ", "))
+	return fmt.Sprintf("only %d of %s can be had: %s", s.devicesLeft(), of, strings.Join(parts, ", "))
 }
 
-// plural is a number of devices of a kind.
-func plural(count int, kind string) string {
+// formatPlural formats a number of devices of a kind.
+func formatPlural(count int, kind string) string {
 	if count == 1 {
 		return "1 " + kind
 	}

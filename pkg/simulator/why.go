@@ -36,7 +36,7 @@ type Refusal struct {
 	fails bool
 }
 
-// Search says how many devices were left for a request by each step.
+// Search says how many devices each step left for a request.
 type Search struct {
 	// Request is the name, with that of the alternative if there is one.
 	Request string `json:"request"`
@@ -50,57 +50,50 @@ type Search struct {
 	limit *limit
 }
 
-// Step is how many devices are left.
+// Step is how many devices a step leaves.
 type Step struct {
 	By      string `json:"by"`
 	Devices int    `json:"devices"`
 }
 
-// explainTimeout is how long a step of an explanation may take. What takes longer
-// has too many combinations to say anything of.
+// explainTimeout bounds a step of an explanation. If it takes longer, there are too many
+// combinations to explain.
 const explainTimeout = time.Second
 
 var errTooManyCombinations = fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
 
-// Explain says why a Pod fits on none of the nodes, by what is free now.
+// Explain says why a Pod fits on none of the nodes, by what is free now. Nodes that refuse the
+// Pod for the same reason are in one Refusal.
 func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
-	d, err := s.demand(pod)
+	d, err := s.demandOf(pod)
 	if err != nil {
 		return nil
 	}
 	k := s.kindOf(ctx, d)
 	if k.refusals == nil {
-		k.refusals = s.refusals(ctx, d)
+		known := map[string]int{}
+		for _, n := range s.nodes {
+			refusal := s.refuseOnNode(ctx, n, d)
+			refusal.nameClaim(d)
+			reason := refusal.String()
+			at, found := known[reason]
+			if !found {
+				at = len(k.refusals)
+				known[reason] = at
+				k.refusals = append(k.refusals, refusal)
+			}
+			k.refusals[at].Nodes = append(k.refusals[at].Nodes, n.object.Name)
+		}
 	}
 	own := slices.Clone(k.refusals)
 	for i := range own {
-		own[i].name(d)
+		own[i].nameClaim(d)
 	}
 	return own
 }
 
-// refusals are those of all nodes. Nodes that refuse the Pod for the same reason
-// are in one.
-func (s *Scheduler) refusals(ctx context.Context, d *demand) []Refusal {
-	var all []Refusal
-	known := map[string]int{}
-	for _, n := range s.nodes {
-		refusal := s.refusal(ctx, n, d)
-		refusal.name(d)
-		reason := refusal.String()
-		at, found := known[reason]
-		if !found {
-			at = len(all)
-			known[reason] = at
-			all = append(all, refusal)
-		}
-		all[at].Nodes = append(all[at].Nodes, n.object.Name)
-	}
-	return all
-}
-
-// name names the claim of the Pod that asks.
-func (r *Refusal) name(d *demand) {
+// nameClaim sets the name of the claim, which is different for each Pod that asks.
+func (r *Refusal) nameClaim(d *demand) {
 	switch {
 	case r.Request != "":
 		r.Claim = d.pending[r.index].Name
@@ -109,8 +102,9 @@ func (r *Refusal) name(d *demand) {
 	}
 }
 
-func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
-	if reason := d.unfit(n.object); reason != "" {
+// refuseOnNode says why a Pod does not fit on a node. The Refusal fits if it does.
+func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusal {
+	if reason := d.whyUnfit(n.object); reason != "" {
 		return Refusal{Reason: reason}
 	}
 	for i, p := range d.places {
@@ -118,12 +112,12 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 			return Refusal{Claim: p.claim, Reason: "its devices are elsewhere", index: i}
 		}
 	}
-	if reason := d.unsupported(n.object); reason != "" {
+	if reason := d.whyUnsupported(n.object); reason != "" {
 		return Refusal{Reason: reason}
 	}
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
-			if refusal, refused := s.refusalOf(ctx, n, d, i, j); refused {
+			if refusal, refused := s.refuseRequest(ctx, n, d, i, j); refused {
 				return refusal
 			}
 		}
@@ -131,18 +125,18 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 	return Refusal{Reason: "the Pod would fit now", fits: true}
 }
 
-// refusalOf is that of a request of a pending claim, if the node has not what
-// is asked for up to this request.
-func (s *Scheduler) refusalOf(ctx context.Context, n *node, d *demand, claim, request int) (Refusal, bool) {
+// refuseRequest returns a Refusal if the node lacks what is asked for up to a request of a pending
+// claim.
+func (s *Scheduler) refuseRequest(ctx context.Context, n *node, d *demand, claim, request int) (Refusal, bool) {
 	pending := d.pending[claim]
-	found, err := s.has(ctx, n, append(slices.Clone(d.pending[:claim]), cut(pending, request)))
+	found, err := s.hasDevices(ctx, n, append(slices.Clone(d.pending[:claim]), cutAfterRequest(pending, request)))
 	if found {
 		return Refusal{}, false
 	}
 	refusal := Refusal{Request: pending.Spec.Devices.Requests[request].Name, index: claim}
 	refusal.fails = err != nil && !errors.Is(err, errTooManyCombinations)
 	if err == nil {
-		refusal.Searches, err = s.searches(ctx, n, d.pending[:claim], pending, request)
+		refusal.Searches, err = s.searchAlternatives(ctx, n, d.pending[:claim], pending, request)
 	}
 	if err != nil {
 		refusal.Reason = err.Error()
@@ -150,27 +144,27 @@ func (s *Scheduler) refusalOf(ctx context.Context, n *node, d *demand, claim, re
 	return refusal, true
 }
 
-// cut is a claim with its requests up to one.
-func cut(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
+// cutAfterRequest copies a claim with its requests up to one.
+func cutAfterRequest(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
 	shallow := *claim
 	shallow.Spec.Devices.Requests = slices.Clone(claim.Spec.Devices.Requests[:last+1])
 	return &shallow
 }
 
-// has reports whether the node has what is asked for. There is nothing to count
-// if too few devices are left.
-func (s *Scheduler) has(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
-	if s.lacks(ctx, n, claims) {
+// hasDevices reports whether the node has what is asked for. It does not ask the allocator if too
+// few devices are left.
+func (s *Scheduler) hasDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+	if s.lacksDevices(ctx, n, claims) {
 		return false, nil
 	}
-	return s.count(ctx, n, claims)
+	return s.canAllocate(ctx, n, claims)
 }
 
-// count reports whether the allocator finds a place for what is asked for.
-func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+// canAllocate reports whether the allocator finds devices for all that is asked for.
+func (s *Scheduler) canAllocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	results, err := s.allocate(ctx, n, claims)
+	results, err := s.allocateOn(ctx, n, claims)
 	if ctx.Err() != nil {
 		return false, errTooManyCombinations
 	}
@@ -180,10 +174,10 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 // Fails reports whether the scheduler fails on the nodes, which keeps the Pod from all.
 func (r *Refusal) Fails() bool { return r.fails }
 
-// Line is the refusal with its nodes, of which some are named.
-func (r *Refusal) Line() string { return some(r.Nodes) + ": " + r.String() }
+// Line describes the refusal with its nodes, of which some are named.
+func (r *Refusal) Line() string { return nameNodes(r.Nodes) + ": " + r.String() }
 
-// String is the refusal without its nodes.
+// String describes the refusal without its nodes.
 func (r *Refusal) String() string {
 	var text strings.Builder
 	if r.Claim != "" {

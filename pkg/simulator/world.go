@@ -39,7 +39,7 @@ func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.Dev
 	}
 	for _, slice := range slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		p.slices[id] = append(p.slices[id], p.taint(slice, rules))
+		p.slices[id] = append(p.slices[id], p.addRuleTaints(slice, rules))
 		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" {
 			p.own[*slice.Spec.NodeName] = append(p.own[*slice.Spec.NodeName], id)
 		} else {
@@ -49,8 +49,8 @@ func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.Dev
 	return p
 }
 
-// has reports whether a driver has published any slice.
-func (p *publications) has(driver string) bool {
+// hasDriver reports whether a driver has published any slice.
+func (p *publications) hasDriver(driver string) bool {
 	for id := range p.slices {
 		if id.driver == driver {
 			return true
@@ -59,10 +59,10 @@ func (p *publications) has(driver string) bool {
 	return false
 }
 
-// on lists the slices of all pools of which one slice is the node's, or none's in
-// particular: the allocator compares the slices of a pool. To give it all slices
-// of the cluster would be the same, but slow.
-func (p *publications) on(node string) []*resourcev1.ResourceSlice {
+// slicesFor returns the slices of all pools that have a slice of the node, or of no node in
+// particular: the allocator compares the slices of a pool. All slices of the cluster would give the
+// same result, but slowly.
+func (p *publications) slicesFor(node string) []*resourcev1.ResourceSlice {
 	var all []*resourcev1.ResourceSlice
 	seen := map[poolID]bool{}
 	for _, ids := range [][]poolID{p.own[node], p.shared} {
@@ -76,8 +76,8 @@ func (p *publications) on(node string) []*resourcev1.ResourceSlice {
 	return all
 }
 
-// taint adds the taints that rules give to devices of a slice.
-func (p *publications) taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
+// addRuleTaints adds the taints of DeviceTaintRules to the devices of a slice.
+func (p *publications) addRuleTaints(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
 	tainted := slice
 	for r, rule := range rules {
 		for i := range slice.Spec.Devices {

@@ -50,7 +50,7 @@ func (c *cluster) store(status *v1alpha1.ResourcePoolTemplateStatus) {
 }
 
 func (c *cluster) shown() v1alpha1.ResourcePoolTemplateStatus {
-	return statusOf[v1alpha1.ResourcePoolTemplateStatus](c.read("")["a"].Source)
+	return Shown[v1alpha1.ResourcePoolTemplateStatus](c.read("")["a"].Source)
 }
 
 // run runs a Writer of an installation that has so many nodes.

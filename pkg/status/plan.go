@@ -51,54 +51,81 @@ const (
 // maxMessage is the API's limit on the message of a condition.
 const maxMessage = 32768
 
-// totals are the state of an object's templates on all nodes.
-type totals struct {
-	// Outcome has the sums, and the template and the problem of the first node, by
-	// name, on which it is hidden or has one.
-	resourceslice.Outcome
+// Plan returns the write that the status of an object needs, or nil. As is the installation that
+// writes, and now becomes the time of transitions.
+type Plan func(as installation.ID, object config.Acceptance, all Totals, now metav1.Time) *Patch
 
-	published, waiting, failing, hidden int64
-	// unselected is why the first template selects no node, if that is known.
+// plans has the plan of each kind with a status that kwok-dra writes.
+var plans = map[string]Plan{v1alpha1.ResourcePoolTemplateKind: planTemplate}
+
+// RegisterKind has the Writer write the status of another program's kind. Call it in an init
+// function.
+func RegisterKind(kind string, plan Plan) {
+	plans[kind] = plan
+}
+
+// Patch is a patch of the status of an object.
+type Patch struct {
+	Type    types.PatchType
+	Options metav1.PatchOptions
+	Body    map[string]any
+	// Content is the status without its times.
+	Content any
+
+	// owner is the installation whose status the object shows, or empty.
+	owner installation.ID
+	// isContested reports whether the owner is another installation.
+	isContested bool
+}
+
+// Totals sums up the state of an object's templates on all nodes.
+type Totals struct {
+	// Outcome has the sums, and the template that hides them and the problem on the first node,
+	// by name, that has one.
+	resourceslice.Outcome
+	// Published, Waiting, Failing and Hidden count nodes, and pools that nodes share.
+	Published, Waiting, Failing, Hidden int64
+
+	// unselected is why the first template selects no node, or empty.
 	unselected string
 }
 
-// plus adds their state on one more node, or of a pool that nodes share.
-func (t totals) plus(of string, here resourceslice.Outcome) totals {
+// addOutcome adds the state of the templates in one more place: on a node, or of a shared pool.
+func (t Totals) addOutcome(place string, here resourceslice.Outcome) Totals {
 	t.Slices += here.Slices
 	t.Devices += here.Devices
 	switch {
 	case here.Problem != nil:
-		t.failing++
-		t.Problem = cmp.Or(t.Problem, fmt.Errorf("%s: %w", of, here.Problem))
+		t.Failing++
+		t.Problem = cmp.Or(t.Problem, fmt.Errorf("%s: %w", place, here.Problem))
 	case here.Slices > 0:
-		t.published++
+		t.Published++
 	case here.HiddenBy != "":
-		t.hidden++
+		t.Hidden++
 		t.HiddenBy = cmp.Or(t.HiddenBy, here.HiddenBy)
 	default:
-		t.waiting++
+		t.Waiting++
 	}
 	return t
 }
 
-// statusOf reads the status that an object has, or none where it has something else
-// there.
-func statusOf[T any](source *unstructured.Unstructured) (status T) {
-	if given, ok, err := unstructured.NestedMap(source.Object, "status"); ok && err == nil {
+// Shown reads the status that an object shows. It is empty if the object has something else there.
+func Shown[T any](object *unstructured.Unstructured) (status T) {
+	if given, ok, err := unstructured.NestedMap(object.Object, "status"); ok && err == nil {
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(given, &status)
 	}
 	return status
 }
 
-// planTemplate makes the write that the status of a ResourcePoolTemplate needs.
-func planTemplate(as installation.ID, template config.Acceptance, all totals, now metav1.Time) *patch {
-	shown := statusOf[v1alpha1.ResourcePoolTemplateStatus](template.Source)
-	if leaves(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+// planTemplate plans the status of a ResourcePoolTemplate.
+func planTemplate(as installation.ID, template config.Acceptance, all Totals, now metav1.Time) *Patch {
+	shown := Shown[v1alpha1.ResourcePoolTemplateStatus](template.Source)
+	if KeepsShown(template, shown.Conditions, v1alpha1.ConditionAccepted) {
 		return nil
 	}
-	status, owner := plan(template, shown, all, now), installation.ID(shown.Installation)
+	status, owner := templateStatus(template, shown, all, now), installation.ID(shown.Installation)
 	if owner != "" && apiequality.Semantic.DeepEqual(status, shown) {
-		return nil // also where another installation counts the same
+		return nil // even if another installation counts the same
 	}
 	if as != "" {
 		status.Installation = string(as)
@@ -107,33 +134,40 @@ func planTemplate(as installation.ID, template config.Acceptance, all totals, no
 		return nil
 	}
 	timeless := status
-	timeless.Conditions, timeless.Installation = withoutTimes(status.Conditions), ""
-	return &patch{as: types.MergePatchType, body: map[string]any{"status": status}, content: timeless, contested: as.IsAnother(owner), owner: owner}
+	timeless.Conditions, timeless.Installation = WithoutTimes(status.Conditions), ""
+	return &Patch{Type: types.MergePatchType, Body: map[string]any{"status": status}, Content: timeless, owner: owner, isContested: as.IsAnother(owner)}
 }
 
-// withoutTimes are conditions without the times of their last transitions.
-func withoutTimes(conditions []metav1.Condition) []metav1.Condition {
-	all := slices.Clone(conditions)
-	for i := range all {
-		all[i].LastTransitionTime = metav1.Time{}
-	}
-	return all
-}
-
-// plan works out the status that a template should have, from the one that it shows.
-func plan(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
-	status, wanted := shown, []metav1.Condition{accepted(v1alpha1.ConditionAccepted, template)}
+// templateStatus returns the status that a template should have, given the one that it shows.
+func templateStatus(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all Totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
+	status, wanted := shown, []metav1.Condition{AcceptedCondition(v1alpha1.ConditionAccepted, template)}
 	status.Conditions = slices.Clone(shown.Conditions)
-	if !othersKnow(template, shown.Conditions, v1alpha1.ConditionAccepted) {
-		status.Nodes, status.Slices, status.Devices = all.published, int64(all.Slices), int64(all.Devices)
-		wanted = append(wanted, published(v1alpha1.ConditionPublished, template, all))
+	if !IsShownRefused(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		status.Nodes, status.Slices, status.Devices = all.Published, int64(all.Slices), int64(all.Devices)
+		wanted = append(wanted, PublishedCondition(v1alpha1.ConditionPublished, template, all))
 	}
-	set(&status.Conditions, template.Generation, now, wanted...)
+	SetConditions(&status.Conditions, template.Generation, now, wanted...)
 	return status
 }
 
-// set sets conditions. Only another status is a transition.
-func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, wanted ...metav1.Condition) {
+// KeepsShown reports whether the status must stay as it is shown: nothing is in force here, and
+// the condition is about the newest version already.
+func KeepsShown(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
+	condition := meta.FindStatusCondition(shown, conditionType)
+	return object.Pending != nil && condition != nil && condition.ObservedGeneration == object.Generation
+}
+
+// IsShownRefused reports whether an object of which no version is in force here is shown as
+// refused already. Another replica, or this one before a restart, wrote its counts then. They are
+// right: a refused version does not retire anything.
+func IsShownRefused(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
+	condition := meta.FindStatusCondition(shown, conditionType)
+	return object.Err != nil && len(object.Templates) == 0 && condition != nil &&
+		condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == object.Generation
+}
+
+// SetConditions sets conditions. The time of transition changes only with the status.
+func SetConditions(conditions *[]metav1.Condition, generation int64, now metav1.Time, wanted ...metav1.Condition) {
 	for _, condition := range wanted {
 		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
 		if len(condition.Message) > maxMessage {
@@ -143,56 +177,55 @@ func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, want
 	}
 }
 
-func accepted(conditionType string, template config.Acceptance) metav1.Condition {
+// WithoutTimes returns a copy of conditions without the times of their last transitions.
+func WithoutTimes(conditions []metav1.Condition) []metav1.Condition {
+	all := slices.Clone(conditions)
+	for i := range all {
+		all[i].LastTransitionTime = metav1.Time{}
+	}
+	return all
+}
+
+// AcceptedCondition says whether the newest version of an object is in force.
+func AcceptedCondition(conditionType string, object config.Acceptance) metav1.Condition {
 	condition := metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reasonValid, Message: "the newest version is in force"}
 	switch {
-	case template.Err != nil:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonInvalid, template.Err.Error()
-	case template.Pending != nil:
+	case object.Err != nil:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonInvalid, object.Err.Error()
+	case object.Pending != nil:
 		condition.Status, condition.Reason = metav1.ConditionFalse, reasonPending
-		condition.Message = "nothing is in force yet: " + template.Pending.Error()
+		condition.Message = "nothing is in force yet: " + object.Pending.Error()
 	}
 	return condition
 }
 
-// leaves reports whether a condition stays as it is shown: of the newest version, while
-// nothing is in force here.
-func leaves(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
-	condition := meta.FindStatusCondition(shown, conditionType)
-	return object.Pending != nil && condition != nil && condition.ObservedGeneration == object.Generation
-}
-
-// othersKnow reports whether an object is shown as refused already, and no version of it is
-// in force here. What is shown of its devices is from another replica then, or from before a
-// restart, and right: what is refused loses nothing.
-func othersKnow(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
-	condition := meta.FindStatusCondition(shown, conditionType)
-	return object.Err != nil && len(object.Templates) == 0 && condition != nil &&
-		condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == object.Generation
-}
-
-func published(conditionType string, template config.Acceptance, all totals) metav1.Condition {
+// PublishedCondition says whether the devices of an object are published wherever they should be.
+func PublishedCondition(conditionType string, object config.Acceptance, all Totals) metav1.Condition {
 	condition := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse}
 	switch {
-	case all.failing > 0:
+	case all.Failing > 0:
 		condition.Reason, condition.Message = reasonFailing, all.Problem.Error()
-		if all.failing > 1 {
-			condition.Message += fmt.Sprintf(" (and so on %d more)", all.failing-1)
+		if all.Failing > 1 {
+			condition.Message += fmt.Sprintf(" (and so on %d more)", all.Failing-1)
 		}
-	case all.published > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reasonPublished, "published on "+nodes(all.published)
-		if all.waiting > 0 {
-			condition.Message += fmt.Sprintf(", waiting on %d", all.waiting)
+	case all.Published > 0:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reasonPublished, "published on "+countNodes(all.Published)
+		if all.Waiting > 0 {
+			condition.Message += fmt.Sprintf(", waiting on %d", all.Waiting)
 		}
-		if all.hidden > 0 {
-			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.hidden, all.HiddenBy)
+		if all.Hidden > 0 {
+			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.Hidden, all.HiddenBy)
 		}
-	case all.waiting > 0:
-		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet%s on %s that it selects", orNoPod(template), nodes(all.waiting))
-	case all.hidden > 0:
+	case all.Waiting > 0:
+		orNoPod := ""
+		if needsDriverPod(object) {
+			orNoPod = ", or no driver Pod is Ready,"
+		}
+		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet%s on %s that it selects", orNoPod, countNodes(all.Waiting))
+	case all.Hidden > 0:
 		condition.Reason = reasonHidden
-		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, nodes(all.hidden))
-	case template.Err != nil || template.Pending != nil:
+		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, countNodes(all.Hidden))
+	case object.Err != nil || object.Pending != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:
 		condition.Reason, condition.Message = reasonNoNode, cmp.Or(all.unselected, "no fake node is selected")
@@ -200,18 +233,15 @@ func published(conditionType string, template config.Acceptance, all totals) met
 	return condition
 }
 
-// orNoPod is why else the pools of a template may wait.
-func orNoPod(template config.Acceptance) string {
-	if template.Source == nil {
-		return ""
+func needsDriverPod(object config.Acceptance) bool {
+	if object.Source == nil {
+		return false
 	}
-	if _, needsPod, _ := unstructured.NestedMap(template.Source.Object, "spec", "driverPod"); !needsPod {
-		return ""
-	}
-	return ", or no driver Pod is Ready,"
+	_, needsPod, _ := unstructured.NestedMap(object.Source.Object, "spec", "driverPod")
+	return needsPod
 }
 
-func nodes(count int64) string {
+func countNodes(count int64) string {
 	if count == 1 {
 		return "1 node"
 	}

@@ -20,27 +20,27 @@ func TestPlan(t *testing.T) {
 	refused := errors.New("bad")
 	for name, test := range map[string]struct {
 		err                            error
-		all                            totals
+		all                            Totals
 		accepted, published, reason    string
 		acceptedMessage, publishedText string
 	}{
-		"published":        {nil, totals{published: 2, Outcome: resourceslice.Outcome{Slices: 4, Devices: 16}}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
-		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
-		"hidden on one":    {nil, totals{published: 1, hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "True", "Published", "", "published on 1 node, hidden on 2 by template a of a higher priority"},
-		"hidden":           {nil, totals{hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "False", "Hidden", "", "template a has a higher priority on 2 nodes that this one selects"},
-		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
-		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
-		"a near miss":      {nil, totals{unselected: "template t selects 0 of 3 nodes"}, "True", "False", "NoNode", "", "template t selects 0 of 3 nodes"},
-		"failing on one":   {nil, totals{published: 2, failing: 1, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad"},
-		"failing on more":  {nil, totals{failing: 3, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
-		"refused":          {refused, totals{}, "False", "False", "NotAccepted", "bad", "no version has been accepted"},
-		"old one in force": {refused, totals{published: 1}, "False", "True", "Published", "bad", "published on 1 node"},
+		"published":        {nil, Totals{Published: 2, Outcome: resourceslice.Outcome{Slices: 4, Devices: 16}}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
+		"on one":           {nil, Totals{Published: 1, Waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
+		"hidden on one":    {nil, Totals{Published: 1, Hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "True", "Published", "", "published on 1 node, hidden on 2 by template a of a higher priority"},
+		"hidden":           {nil, Totals{Hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "False", "Hidden", "", "template a has a higher priority on 2 nodes that this one selects"},
+		"waiting":          {nil, Totals{Waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
+		"no node":          {nil, Totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
+		"a near miss":      {nil, Totals{unselected: "template t selects 0 of 3 nodes"}, "True", "False", "NoNode", "", "template t selects 0 of 3 nodes"},
+		"failing on one":   {nil, Totals{Published: 2, Failing: 1, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad"},
+		"failing on more":  {nil, Totals{Failing: 3, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
+		"refused":          {refused, Totals{}, "False", "False", "NotAccepted", "bad", "no version has been accepted"},
+		"old one in force": {refused, Totals{Published: 1}, "False", "True", "Published", "bad", "published on 1 node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			template := config.Acceptance{Generation: 3, Err: test.err}
-			status := plan(template, v1alpha1.ResourcePoolTemplateStatus{}, test.all, metav1.Now())
-			require.Equal(t, test.all.published, status.Nodes)
+			status := templateStatus(template, v1alpha1.ResourcePoolTemplateStatus{}, test.all, metav1.Now())
+			require.Equal(t, test.all.Published, status.Nodes)
 			require.EqualValues(t, test.all.Slices, status.Slices)
 			require.EqualValues(t, test.all.Devices, status.Devices)
 			accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted)
@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 			require.Contains(t, accepted.Message, test.acceptedMessage)
 			require.EqualValues(t, 3, published.ObservedGeneration)
 
-			again := plan(template, status, test.all, metav1.NewTime(time.Now().Add(time.Hour)))
+			again := templateStatus(template, status, test.all, metav1.NewTime(time.Now().Add(time.Hour)))
 			require.Equal(t, status, again, "it is written only when it changes")
 		})
 	}
@@ -62,11 +62,11 @@ func TestPlan(t *testing.T) {
 func TestPlanKeepsTransitionTimes(t *testing.T) {
 	t.Parallel()
 	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
-	status := plan(config.Acceptance{Generation: 1}, v1alpha1.ResourcePoolTemplateStatus{}, totals{published: 1}, early)
-	status = plan(config.Acceptance{Generation: 2}, status, totals{published: 5}, late)
+	status := templateStatus(config.Acceptance{Generation: 1}, v1alpha1.ResourcePoolTemplateStatus{}, Totals{Published: 1}, early)
+	status = templateStatus(config.Acceptance{Generation: 2}, status, Totals{Published: 5}, late)
 	require.EqualValues(t, 5, status.Nodes)
 	require.Equal(t, early, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished).LastTransitionTime)
-	status = plan(config.Acceptance{Generation: 2}, status, totals{}, late)
+	status = templateStatus(config.Acceptance{Generation: 2}, status, Totals{}, late)
 	require.Equal(t, late, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished).LastTransitionTime)
 }
 
@@ -74,13 +74,13 @@ func TestPlanKeepsTransitionTimes(t *testing.T) {
 func TestPlanKeepsForeignConditions(t *testing.T) {
 	t.Parallel()
 	given := v1alpha1.ResourcePoolTemplateStatus{Conditions: []metav1.Condition{{Type: "Mine", Status: "True"}}}
-	status := plan(config.Acceptance{}, given, totals{}, metav1.Now())
+	status := templateStatus(config.Acceptance{}, given, Totals{}, metav1.Now())
 	require.Len(t, status.Conditions, 3)
 	require.Len(t, given.Conditions, 1)
 }
 
 func TestPlanCutsMessages(t *testing.T) {
 	t.Parallel()
-	status := plan(config.Acceptance{Err: errors.New(strings.Repeat("a", 40000))}, v1alpha1.ResourcePoolTemplateStatus{}, totals{}, metav1.Now())
+	status := templateStatus(config.Acceptance{Err: errors.New(strings.Repeat("a", 40000))}, v1alpha1.ResourcePoolTemplateStatus{}, Totals{}, metav1.Now())
 	require.Len(t, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message, maxMessage)
 }

@@ -65,7 +65,7 @@ func (w *world) show(t *testing.T, name string, status *v1alpha1.ResourcePoolTem
 
 // shown is the status that a template shows.
 func (w *world) shown(name string) v1alpha1.ResourcePoolTemplateStatus {
-	return statusOf[v1alpha1.ResourcePoolTemplateStatus](w.templates[name].Source)
+	return Shown[v1alpha1.ResourcePoolTemplateStatus](w.templates[name].Source)
 }
 
 func (w *world) settle() {

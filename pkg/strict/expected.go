@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -19,18 +20,18 @@ var (
 	timeType     = reflect.TypeFor[metav1.Time]()
 )
 
-// expected says what a value that could not be decoded must be, and what was meant.
-func expected(value any, typ reflect.Type, err error) string {
+// describeExpected says what a value that could not be decoded must be, and what it probably meant.
+func describeExpected(value any, typ reflect.Type, err error) string {
 	object, _ := value.(map[string]any)
 	switch inner := object["value"]; {
-	case typ == quantityType && len(object) == 1 && decodes(inner, typ):
+	case typ == quantityType && len(object) == 1 && canDecode(inner, typ):
 		return fmt.Sprintf("must be a quantity; use %s", Shown(inner))
 	case typ == durationType:
 		return expectedDuration(value)
 	case typ == timeType:
 		return "must be a time, for example 2026-01-02T15:04:05Z"
-	case readsJSON(typ):
-		return err.Error()
+	case reflect.PointerTo(typ).Implements(unmarshaler):
+		return err.Error() + guessMeant(err)
 	}
 	switch typ.Kind() {
 	case reflect.String:
@@ -51,9 +52,34 @@ func expected(value any, typ reflect.Type, err error) string {
 	return "is not valid here"
 }
 
+// misspelledError is the error of a type that decodes itself, for a word that does not exist.
+type misspelledError interface {
+	error
+	Misspelled() (word string, known []string)
+}
+
+// numericVersionError is the error of a type that decodes itself, for a version that is a number.
+type numericVersionError interface {
+	error
+	NumericVersion() string
+}
+
+// guessMeant ends the error of a type that decodes itself with what the writer probably meant.
+func guessMeant(err error) string {
+	if misspelled, ok := errors.AsType[misspelledError](err); ok {
+		return suggest.DidYouMean(misspelled.Misspelled())
+	}
+	if numeric, ok := errors.AsType[numericVersionError](err); ok {
+		if version := suggest.Version(numeric.NumericVersion()); version != "" {
+			return fmt.Sprintf("; use %q", version)
+		}
+	}
+	return ""
+}
+
 func expectedDuration(value any) string {
 	must := "must be a duration with its unit, for example 5s"
-	if meant := suggest.Duration(plain(value)); decodes(meant, durationType) {
+	if meant := suggest.Duration(asPlainText(value)); canDecode(meant, durationType) {
 		must += fmt.Sprintf("; use %q", meant)
 	}
 	return must
@@ -65,18 +91,19 @@ func expectedText(value any) string {
 		if _, isBool := v.json.(bool); isBool {
 			return "must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools"
 		}
-		return fmt.Sprintf("must be text: put it in quotes, %q", plain(v))
+		return fmt.Sprintf("must be text: put it in quotes, %q", asPlainText(v))
 	case []any:
 		return "must be text, not a list"
 	}
 	return "must be text, not an object"
 }
 
-var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
+// yamlBools are the words that YAML 1.1 takes for bools.
+var yamlBools = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
 
 func expectedBool(value any) string {
 	text, _ := value.(string)
-	if b, ok := switches[strings.ToLower(text)]; ok {
+	if b, ok := yamlBools[strings.ToLower(text)]; ok {
 		return fmt.Sprintf("must be true or false; use %t without quotes", b)
 	}
 	return "must be true or false"
@@ -87,7 +114,7 @@ func expectedInteger(value any, typ reflect.Type) string {
 	s, _ := value.(scalar)
 	if number, isNumber := s.json.(json.Number); isNumber {
 		whole, fraction, _ := strings.Cut(number.String(), ".")
-		if strings.Trim(fraction, "0") == "" && decodes(json.Number(whole), typ) {
+		if strings.Trim(fraction, "0") == "" && canDecode(json.Number(whole), typ) {
 			must += "; use " + whole
 		}
 	}
@@ -100,7 +127,7 @@ func expectedInteger(value any, typ reflect.Type) string {
 }
 
 func expectedList(value any, typ reflect.Type) string {
-	if _, isObject := value.(map[string]any); !isObject && decodes(value, typ.Elem()) {
+	if _, isObject := value.(map[string]any); !isObject && canDecode(value, typ.Elem()) {
 		return fmt.Sprintf("must be a list; use [%s]", Shown(value))
 	}
 	return `must be a list: begin each item with "- "`
@@ -113,17 +140,17 @@ func expectedObject(value any, typ reflect.Type) string {
 		}
 		return "must be an object, not a list"
 	}
-	known := fields(typ)
+	known := jsonFields(typ)
 	for name, fieldType := range known {
-		if len(known) == 1 && decodes(value, fieldType) {
-			return fmt.Sprintf("must be an object; use {%s: %s}", name, plain(value))
+		if len(known) == 1 && canDecode(value, fieldType) {
+			return fmt.Sprintf("must be an object; use {%s: %s}", name, asPlainText(value))
 		}
 	}
-	return "must be an object with fields such as " + strings.Join(someFields(typ), ", ")
+	return "must be an object with fields such as " + strings.Join(firstFields(typ), ", ")
 }
 
-// someFields are the first few fields of a struct, which are the most important.
-func someFields(typ reflect.Type) []string {
+// firstFields returns the first few fields of a struct, which are the most important.
+func firstFields(typ reflect.Type) []string {
 	var names []string
 	for structField := range typ.Fields() {
 		if name, _, _ := strings.Cut(structField.Tag.Get("json"), ","); name != "" && name != "-" {

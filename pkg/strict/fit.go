@@ -16,63 +16,62 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// Decode decodes what fits, and returns what does not: unknown fields, those in
-// the wrong case, and values of the wrong form. A type that implements
-// encoding.TextUnmarshaler gets numbers and bools as they are written. Path is that
-// of the document, or nil.
+// Decode decodes whatever fits, and returns the rest as problems: unknown fields, fields in the
+// wrong case, and values of the wrong form. A type that implements encoding.TextUnmarshaler gets
+// numbers and bools as the document has them. Path is the path of the document, or nil.
 func (d Document) Decode(into any, path *field.Path) Problems {
 	var problems Problems
-	kept, err := json.Marshal(problems.fit(d.Value, reflect.TypeOf(into).Elem(), path))
+	kept, err := json.Marshal(problems.fitValue(d.Value, reflect.TypeOf(into).Elem(), path))
 	if err == nil {
 		err = sigsjson.UnmarshalCaseSensitivePreserveInts(kept, into)
 	}
 	if err != nil && len(problems) == 0 {
-		return Problems{{Path: pathOf(path), Text: err.Error()}}
+		return Problems{{Path: pathText(path), Text: err.Error()}}
 	}
 	return problems
 }
 
-// objectForm is a type that, written as an object, has the fields of another.
+// objectForm is a type that may be written as an object with the fields of another type.
 type objectForm interface{ ObjectForm() any }
 
-// fit returns what of a value fits the type, and adds the problems with the rest.
-// JSON libraries tell the first only, and mostly not where it is.
-func (p *Problems) fit(value any, typ reflect.Type, path *field.Path) any {
+// fitValue returns the part of a value that fits the type, and adds a problem for each other
+// part. JSON libraries report only the first problem, and mostly not its path.
+func (p *Problems) fitValue(value any, typ reflect.Type, path *field.Path) any {
 	if typ.Kind() == reflect.Pointer {
 		if value == nil {
 			return nil
 		}
-		return p.fit(value, typ.Elem(), path)
+		return p.fitValue(value, typ.Elem(), path)
 	}
-	switch v := value.(type) {
-	case nil:
-		if !readsJSON(typ) {
-			return nil
+	object, isObject := value.(map[string]any)
+	if form, has := reflect.TypeAssert[objectForm](reflect.Zero(typ)); has && isObject {
+		typ = reflect.TypeOf(form.ObjectForm())
+	}
+	list, isList := value.([]any)
+	decodesItself := reflect.PointerTo(typ).Implements(unmarshaler)
+	switch {
+	case value == nil && !decodesItself:
+		return nil
+	case isObject && typ.Kind() == reflect.Struct && !decodesItself:
+		return p.fitFields(object, typ, path)
+	case isObject && typ.Kind() == reflect.Map:
+		return p.fitMap(object, typ.Elem(), path)
+	case isList && typ.Kind() == reflect.Slice && !decodesItself:
+		kept := make([]any, len(list)) // an item that does not fit is nil, so that the others keep their indexes
+		for i := range list {
+			kept[i] = p.fitValue(list[i], typ.Elem(), path.Index(i))
 		}
-	case map[string]any:
-		if form, has := reflect.TypeAssert[objectForm](reflect.Zero(typ)); has {
-			typ = reflect.TypeOf(form.ObjectForm())
-		}
-		switch {
-		case typ.Kind() == reflect.Struct && !readsJSON(typ):
-			return p.fitFields(v, typ, path)
-		case typ.Kind() == reflect.Map:
-			return p.fitMap(v, typ.Elem(), path)
-		}
-	case []any:
-		if typ.Kind() == reflect.Slice && !readsJSON(typ) {
-			return p.fitList(v, typ.Elem(), path)
-		}
+		return kept
 	}
 	return p.fitLeaf(value, typ, path)
 }
 
 func (p *Problems) fitFields(object map[string]any, typ reflect.Type, path *field.Path) any {
-	known := fields(typ)
+	known := jsonFields(typ)
 	kept := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if fieldType, ok := known[name]; ok {
-			kept[name] = p.fit(object[name], fieldType, path.Child(name))
+			kept[name] = p.fitValue(object[name], fieldType, path.Child(name))
 			continue
 		}
 		*p = append(*p, unknownField(name, object[name], typ, path))
@@ -84,7 +83,7 @@ func (p *Problems) fitMap(object map[string]any, element reflect.Type, path *fie
 	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		before := len(*p)
-		value := p.fit(object[key], element, path.Key(key))
+		value := p.fitValue(object[key], element, path.Key(key))
 		if value != nil || len(*p) == before {
 			kept[key] = value
 		}
@@ -92,28 +91,19 @@ func (p *Problems) fitMap(object map[string]any, element reflect.Type, path *fie
 	return kept
 }
 
-// fitList keeps the place of an item that does not fit, for the index of the others.
-func (p *Problems) fitList(list []any, element reflect.Type, path *field.Path) any {
-	kept := make([]any, len(list))
-	for i := range list {
-		kept[i] = p.fit(list[i], element, path.Index(i))
-	}
-	return kept
-}
-
-// fitLeaf tries to decode a value that has no parts, or not the right ones.
+// fitLeaf tries to decode a value without parts, or with others than the type has.
 func (p *Problems) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
 	given := value
 	if s, ok := value.(scalar); ok && s.written != "" && reflect.PointerTo(typ).Implements(textUnmarshaler) {
 		given = s.written
 	}
-	err := decode(given, typ)
+	err := decodeValue(given, typ)
 	if err == nil {
 		return given
 	}
 	*p = append(*p, Problem{
-		Path: pathOf(path),
-		Text: fmt.Sprintf("Invalid value: %s: %s", Shown(value), expected(value, typ, err)),
+		Path: pathText(path),
+		Text: fmt.Sprintf("Invalid value: %s: %s", Shown(value), describeExpected(value, typ, err)),
 	})
 	return nil
 }
@@ -123,13 +113,10 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// readsJSON reports whether a type reads JSON in its own way.
-func readsJSON(typ reflect.Type) bool { return reflect.PointerTo(typ).Implements(unmarshaler) }
-
-// decode tries to decode a value.
-func decode(value any, typ reflect.Type) error {
+// decodeValue tries to decode a value into a type.
+func decodeValue(value any, typ reflect.Type) error {
 	if typ == quantityType {
-		if _, err := suggest.ParseQuantity(plain(value)); err != nil {
+		if _, err := suggest.ParseQuantity(asPlainText(value)); err != nil {
 			return err
 		}
 	}
@@ -140,17 +127,17 @@ func decode(value any, typ reflect.Type) error {
 	return sigsjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface())
 }
 
-func decodes(value any, typ reflect.Type) bool { return decode(value, typ) == nil }
+func canDecode(value any, typ reflect.Type) bool { return decodeValue(value, typ) == nil }
 
-// fields are the types of a struct's fields by their names in JSON.
-func fields(typ reflect.Type) map[string]reflect.Type {
+// jsonFields returns the types of a struct's fields by their names in JSON.
+func jsonFields(typ reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for structField := range typ.Fields() {
 		name, options, _ := strings.Cut(structField.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !structField.IsExported():
 		case name == "" && structField.Type.Kind() == reflect.Struct && (structField.Anonymous || strings.Contains(options, "inline")):
-			maps.Copy(all, fields(structField.Type))
+			maps.Copy(all, jsonFields(structField.Type))
 		case name != "":
 			all[name] = structField.Type
 		}
@@ -158,11 +145,11 @@ func fields(typ reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// fewFields is how many fields an error names.
-const fewFields = 20
+// maxNamedFields is the largest number of fields that an error lists.
+const maxNamedFields = 20
 
 func unknownField(name string, value any, typ reflect.Type, path *field.Path) Problem {
-	names := slices.Sorted(maps.Keys(fields(typ)))
+	names := slices.Sorted(maps.Keys(jsonFields(typ)))
 	p := Problem{Path: path.Child(name).String(), Text: "Unknown field", Unknown: true}
 	nearest := suggest.Nearest(name, names)
 	label, isText := value.(string)
@@ -175,7 +162,7 @@ func unknownField(name string, value any, typ reflect.Type, path *field.Path) Pr
 		p.meant = path.Child(nearest).String()
 	case len(names) == 1:
 		p.Text += ": the only field here is " + names[0]
-	case len(names) <= fewFields:
+	case len(names) <= maxNamedFields:
 		p.Text += ": the fields here are " + strings.Join(names, ", ")
 	}
 	return p

@@ -12,19 +12,19 @@ import (
 
 // Problem is what is wrong with a document.
 type Problem struct {
-	// Path is the field's. It is empty where the whole document is meant.
+	// Path is the path of the field. It is empty for the whole document.
 	Path string
 	// Text says what is wrong, with the value and what would be valid.
 	Text string
-	// Line is the number of the line in the document where it is no YAML, or 0.
+	// Line is the number of the line in the document that is no YAML, or 0.
 	Line int
 	// Unknown reports whether the type has no such field.
 	Unknown bool
-	// meant is the path of the field that was meant, if there is a guess.
+	// meant is the path of the field that the writer probably meant, or empty.
 	meant string
 }
 
-// String is the problem as errors show it.
+// String returns the problem as errors show it.
 func (p Problem) String() string {
 	switch {
 	case p.Line > 0:
@@ -35,7 +35,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Paths are those of the field that could not be decoded, and of the one that was meant.
+// Paths returns the path of the field that could not be decoded, and of the one that was meant.
 func (p Problem) Paths() []string {
 	if p.meant == "" {
 		return []string{p.Path}
@@ -43,22 +43,22 @@ func (p Problem) Paths() []string {
 	return []string{p.Path, p.meant}
 }
 
-// Hides reports whether an error of a field may be there only because of the
-// problem: what could not be decoded is the field, a part of it, or has it.
+// Hides reports whether the problem alone may have caused an error of a field: the field that
+// could not be decoded is this one, a part of it, or contains it.
 func (p Problem) Hides(path string) bool {
 	return slices.ContainsFunc(p.Paths(), func(own string) bool { return own == "" || Within(own, path) || Within(path, own) })
 }
 
-// Within reports whether a path is that of a field or of a part of it.
+// Within reports whether a path is the path of a field or of a part of it.
 func Within(field, path string) bool {
 	rest, has := strings.CutPrefix(path, field)
 	return has && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// Problems are all that is wrong with a document.
+// Problems is everything that is wrong with a document.
 type Problems []Problem
 
-// Of makes problems of the errors of validation.
+// Of converts the errors of validation into problems.
 func Of(errs field.ErrorList) Problems {
 	problems := make(Problems, len(errs))
 	for i, err := range errs {
@@ -67,12 +67,12 @@ func Of(errs field.ErrorList) Problems {
 	return problems
 }
 
-// Hides reports whether any of the problems hides an error of a field.
+// Hides reports whether any problem alone may have caused an error of a field.
 func (p Problems) Hides(path string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return one.Hides(path) })
 }
 
-// Error is a line, or a line for each problem where there are several.
+// Error returns one line, or one line per problem if there are several.
 func (p Problems) Error() string {
 	if len(p) == 1 {
 		return p[0].String()
@@ -85,18 +85,18 @@ func (p Problems) Error() string {
 	return text.String()
 }
 
-// pathOf is the text of a path. That of the document itself is empty.
-func pathOf(path *field.Path) string {
+// pathText returns the text of a path. It is empty for the document itself.
+func pathText(path *field.Path) string {
 	if path == nil {
 		return ""
 	}
 	return path.String()
 }
 
-// maxShown is the most that an error shows of a value, in bytes.
+// maxShown is how many bytes of a value an error shows.
 const maxShown = 100
 
-// Shown is a value as JSON, for an error.
+// Shown returns a value as JSON, shortened for an error.
 func Shown(value any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -1,30 +1,30 @@
-// Package strict decodes YAML and JSON documents into Go types. It decodes what
-// fits, and names all that does not: the path of each field, its value, what would
-// be valid, and what was probably meant.
+// Package strict decodes YAML and JSON documents into Go types: Split a text, Parse each document,
+// Decode it into a type. It decodes whatever fits, and names everything that does not: the path of
+// each field, its value, what would be valid, and what was probably meant.
 package strict
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Document is a document that has been parsed.
+// Document is a parsed document.
 type Document struct {
-	// Value is what JSON has of the document: nil, a string, a list, an object, or a
-	// number or bool of a type of its own.
+	// Value is nil, a string, a list, an object, or a number or bool as a scalar.
 	Value any
 }
 
-// Items are the items of a list of objects, those of lists in it among them. A list
-// of one kind, as the API server has it, says apiVersion and kind for items that do
-// not.
+// Items returns the items of a list of objects, and those of lists in it. A list of one kind, as
+// the API server returns it, gives its apiVersion and kind to items without.
 func (d Document) Items() (items []Document, isList bool) {
 	list, _ := d.Value.(map[string]any)
 	kind, _ := list["kind"].(string)
@@ -47,8 +47,8 @@ func (d Document) Items() (items []Document, isList bool) {
 	return items, true
 }
 
-// Parse parses a document. It returns a problem where the document is no valid
-// YAML, and the document as far as it can be told all the same.
+// Parse parses a document. It returns a problem if the document is no valid YAML, together with
+// as much of the document as can be read.
 func Parse(text []byte) (Document, Problems) {
 	data, problems := JSON(text)
 	if data == nil {
@@ -67,11 +67,27 @@ func Parse(text []byte) (Document, Problems) {
 	return Document{Value: asWritten(value, node.Content[0])}, problems
 }
 
-// JSON converts a document into JSON. It returns a problem where the document is no
-// valid YAML, and the JSON as far as it can be told all the same.
+// JSON converts a document into JSON. It returns a problem if the document is no valid YAML,
+// together with as much of the document as can be read. It refuses texts that are not UTF-8 or
+// have NUL bytes: the YAML library would silently read only a part of some of them.
 func JSON(text []byte) ([]byte, Problems) {
-	if problems := checkText(text); len(problems) > 0 {
-		return nil, problems
+	if bytes.HasPrefix(text, gzipMagic) {
+		return nil, Problems{{Line: 1, Text: "the text is compressed by gzip: decompress it"}}
+	}
+	for at := 0; at < len(text); {
+		character, size := utf8.DecodeRune(text[at:])
+		problem := ""
+		switch {
+		case character == utf8.RuneError && size == 1:
+			problem = "not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8"
+		case character == 0:
+			problem = "no text: save the text as UTF-8, without NUL bytes"
+		}
+		if problem != "" {
+			line := 1 + bytes.Count(text[:at], []byte("\n"))
+			return nil, Problems{{Line: line, Text: fmt.Sprintf("the byte 0x%02x at offset %d is %s", text[at], at, problem)}}
+		}
+		at += size
 	}
 	if problem := Trailing(text); problem != nil {
 		return nil, Problems{*problem}
@@ -80,50 +96,50 @@ func JSON(text []byte) ([]byte, Problems) {
 	switch {
 	case err == nil:
 		return data, nil
-	case json.Valid(text) && !twice.MatchString(err.Error()):
+	case json.Valid(text) && !duplicateKey.MatchString(err.Error()):
 		return text, nil // YAML lacks the escapes of JSON for characters beyond 16 bits
 	}
 	data, _ = sigsyaml.YAMLToJSON(text)
-	return data, Problems{explain(err, text)}
+	return data, Problems{explainYAMLError(err, text)}
 }
+
+// gzipMagic begins whatever gzip has compressed.
+var gzipMagic = []byte("\x1f\x8b")
 
 var (
-	// where is the place of an error of the YAML library.
-	where = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
-	// twice is a key that is there twice.
-	twice = regexp.MustCompile(`\bkey (".*") already set in map`)
-	// tab is a tab in the indentation.
-	tab = regexp.MustCompile(`(?m)^ *\t`)
+	// linePrefix matches what the YAML library puts before a problem, with the line.
+	linePrefix = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
+	// duplicateKey matches the problem of a key that an object has twice.
+	duplicateKey = regexp.MustCompile(`\bkey (".*") already set in map`)
+	// tabIndent matches a tab in the indentation.
+	tabIndent = regexp.MustCompile(`(?m)^ *\t`)
 )
 
-// explain says what the matter is with a text that is no YAML: the line, the
-// YAML library's error, and the usual cause.
-func explain(err error, document []byte) Problem {
+// explainYAMLError returns the line of a YAML error, the YAML library's text, and the usual cause.
+func explainYAMLError(err error, document []byte) Problem {
 	text := err.Error()
-	found := where.FindStringSubmatch(text)
-	rest, _, _ := strings.Cut(strings.TrimPrefix(text, found[0]), "\n")
-	line, _ := strconv.Atoi(found[1])
-	return Problem{Line: line, Text: cause(rest, document)}
-}
-
-func cause(rest string, document []byte) string {
-	key := twice.FindStringSubmatch(rest)
-	switch template := bareTemplate(rest, document); {
+	prefix := linePrefix.FindStringSubmatch(text)
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, prefix[0]), "\n")
+	line, _ := strconv.Atoi(prefix[1])
+	key := duplicateKey.FindStringSubmatch(text)
+	switch template := findBareTemplate(text, document); {
 	case key != nil:
-		return fmt.Sprintf("the field %s is there twice: remove one", key[1])
+		text = fmt.Sprintf("the field %s is there twice: remove one", key[1])
 	case template != "":
-		return fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
-	case strings.Contains(rest, "cannot start any token") && tab.Match(document):
-		return "no valid YAML: indent with blanks, not with tabs"
-	case strings.Contains(rest, "mapping values are not allowed"):
-		return `no valid YAML: put a value that has ": " in it in quotes`
+		text = fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
+	case strings.Contains(text, "cannot start any token") && tabIndent.Match(document):
+		text = "no valid YAML: indent with blanks, not with tabs"
+	case strings.Contains(text, "mapping values are not allowed"):
+		text = `no valid YAML: put a value that has ": " in it in quotes`
+	default:
+		text = "no valid YAML: " + text
 	}
-	return "no valid YAML: " + rest
+	return Problem{Line: line, Text: text}
 }
 
-// bareTemplate finds a template without quotes, which to YAML is an object, where
-// the error may be due to it.
-func bareTemplate(problem string, document []byte) string {
+// findBareTemplate finds a template without quotes, which YAML takes for an object, if that may
+// have caused the problem.
+func findBareTemplate(problem string, document []byte) string {
 	if !strings.HasPrefix(problem, "invalid map key") && !strings.HasPrefix(problem, "did not find expected") {
 		return ""
 	}
@@ -140,32 +156,36 @@ func bareTemplate(problem string, document []byte) string {
 
 // scalar is a number or a bool.
 type scalar struct {
-	// json is a json.Number or a bool. A number with a fraction is as it is written:
-	// 9.0, which on its way to JSON becomes 9, an integer. Who writes a version so is
-	// to be told.
+	// json is a json.Number or a bool. It keeps the fraction of 9.0, which becomes the integer 9
+	// on its way to JSON, so that a version written like that is reported.
 	json any
-	// written is the scalar as the document has it: 0x10 or yes, which in JSON are 16
-	// and true. It is empty where that is not known.
+	// written is the scalar as the document has it: 0x10 or yes, which are 16 and true in JSON.
+	// It is empty if that is not known.
 	written string
 }
 
 // MarshalJSON implements json.Marshaler.
 func (s scalar) MarshalJSON() ([]byte, error) { return json.Marshal(s.json) }
 
-// asWritten puts scalars in place of all numbers and bools.
+// asWritten replaces all numbers and bools of a value by scalars, with what the YAML node has. A
+// part that no node has, such as one that comes from a merge key, has an empty node.
 func asWritten(value any, node *yaml.Node) any {
 	for node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
 	switch v := value.(type) {
 	case map[string]any:
+		nodes := map[string]*yaml.Node{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			nodes[node.Content[i].Value] = node.Content[i+1]
+		}
 		for key, inner := range v {
-			v[key] = asWritten(inner, valueOf(node, key))
+			v[key] = asWritten(inner, cmp.Or(nodes[key], &yaml.Node{}))
 		}
 	case []any:
 		for i, inner := range v {
 			item := &yaml.Node{}
-			if node.Kind == yaml.SequenceNode && i < len(node.Content) {
+			if i < len(node.Content) {
 				item = node.Content[i]
 			}
 			v[i] = asWritten(inner, item)
@@ -181,27 +201,15 @@ func asWritten(value any, node *yaml.Node) any {
 	return value
 }
 
-// valueOf finds the value of a key, or an empty node.
-func valueOf(node *yaml.Node, key string) *yaml.Node {
-	if node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == key {
-				return node.Content[i+1]
-			}
-		}
-	}
-	return &yaml.Node{}
-}
-
-// plain is a string or number as it is written.
-func plain(value any) string {
+// asPlainText returns a string as it is, a number as it is in JSON, and "" for other values.
+func asPlainText(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
 	case json.Number:
 		return v.String()
 	case scalar:
-		return plain(v.json)
+		return asPlainText(v.json)
 	}
 	return ""
 }

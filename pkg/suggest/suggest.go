@@ -1,5 +1,5 @@
-// Package suggest guesses what the writer of a wrong value may have meant. Each
-// function returns "" where there is no good guess.
+// Package suggest guesses what the writer of a wrong value meant. In comes the value; out comes the
+// guess, or "" if there is no good one.
 package suggest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Nearest finds the known word that differs from the given one in case and
-// separators only, or in a letter or two, or else one that is short for it.
+// Nearest finds the known word that differs from the given one only in case and separators, or in a
+// letter or two, or else an abbreviation.
 func Nearest(word string, known []string) string {
 	for _, candidate := range known {
-		if bare(candidate) == bare(word) {
+		if withoutSeparators(candidate) == withoutSeparators(word) {
 			return candidate
 		}
 	}
@@ -29,7 +29,7 @@ func Nearest(word string, known []string) string {
 			nearest, least = candidate, d
 		}
 	}
-	return cmp.Or(nearest, shortened(word, known))
+	return cmp.Or(nearest, findAbbreviation(word, known))
 }
 
 // DidYouMean proposes the known word that is nearest, for the end of an error.
@@ -44,8 +44,8 @@ func DidYouMean[T ~string](word T, known []T) string {
 	return ""
 }
 
-// shortened finds a known word that is short for the given one, or long.
-func shortened(word string, known []string) string {
+// findAbbreviation finds a known word that abbreviates the given one, or the other way round.
+func findAbbreviation(word string, known []string) string {
 	const least = 3
 	for _, candidate := range known {
 		short, long := strings.ToLower(word), strings.ToLower(candidate)
@@ -59,31 +59,31 @@ func shortened(word string, known []string) string {
 	return ""
 }
 
-// Part finds the shortest of the known names of which the parts of the given one
-// are some, in any order: nvidia-h100 for h100. Parts are separated by hyphens.
+// Part finds the shortest known name that has all parts of the given one, in any order: nvidia-h100
+// for h100. Parts are separated by hyphens.
 func Part(name string, known []string) string {
-	found, wanted := "", parts(name)
+	found, wanted := "", splitName(name)
 	for _, candidate := range known {
 		isShorter := found == "" || len(candidate) < len(found)
-		if isShorter && len(wanted) > 0 && sets.New(parts(candidate)...).HasAll(wanted...) {
+		if isShorter && len(wanted) > 0 && sets.New(splitName(candidate)...).HasAll(wanted...) {
 			found = candidate
 		}
 	}
 	return found
 }
 
-func parts(name string) []string {
+func splitName(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
 }
 
 var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
 
-func bare(word string) string {
+func withoutSeparators(word string) string {
 	return separators.Replace(strings.ToLower(word))
 }
 
-// Distance counts the letters to add, drop, change or swap with the next to make
-// one word of another.
+// Distance counts the letters to add, drop, change or swap with the next that turn one word into
+// another.
 func Distance(a, b string) int {
 	var before, last []int
 	row := make([]int, len(b)+1)
@@ -119,8 +119,8 @@ func Label(text string) string {
 	return Name(strings.ToLower(text), "-", "")
 }
 
-// Subdomain makes a DNS subdomain of a text. What looks like the name of an
-// extended resource, a domain with a name, is turned round.
+// Subdomain makes a DNS subdomain of a text. It turns round a domain and a name, as in the name of an
+// extended resource.
 func Subdomain(text string) string {
 	text = strings.ToLower(text)
 	if domain, name, ok := strings.Cut(text, "/"); ok && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
@@ -144,10 +144,10 @@ func Identifier(text string) string {
 	return name
 }
 
-// exponent finds exponents with which arithmetic would never end.
+// exponent matches exponents so large that arithmetic would not end.
 var exponent = regexp.MustCompile(`[eE][-+]?\d{3,}$`)
 
-// ParseQuantity parses a quantity. The error says what text must be.
+// ParseQuantity parses a quantity. The error says what the text must be.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	trimmed := strings.TrimSpace(text)
 	if !exponent.MatchString(trimmed) {
@@ -184,8 +184,8 @@ func Quantity(text string) string {
 	return quantity
 }
 
-// BinaryQuantity finds the quantity in binary units that amounts of bytes in
-// decimal ones, such as 80GB, may mean.
+// BinaryQuantity finds the quantity in binary units that an amount in decimal ones, such as 80GB, may
+// mean.
 func BinaryQuantity(text string) string {
 	parts := amount.FindStringSubmatch(strings.ToLower(text))
 	if parts == nil || parts[2] == "" || parts[3] != "" || parts[4] == "" {
@@ -196,7 +196,7 @@ func BinaryQuantity(text string) string {
 
 var numbers = regexp.MustCompile(`^[vV]?\s*([0-9]+)(\.[0-9]+)?(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
 
-// Version makes a version of three numbers of versions such as 9.0 and v1.02.3.
+// Version turns versions such as 9.0 and v1.02.3 into three numbers.
 func Version(text string) string {
 	parts := numbers.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -216,7 +216,7 @@ var units = map[string]string{
 	"hr": "h", "hrs": "h", "hour": "h", "hours": "h", "msec": "ms", "millisecond": "ms", "milliseconds": "ms",
 }
 
-// Duration makes a duration of spans such as 5, 5 seconds and 1d.
+// Duration turns spans such as 5, 5 seconds and 1d into a duration.
 func Duration(text string) string {
 	parts := span.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
 	if parts == nil {

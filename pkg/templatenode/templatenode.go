@@ -1,6 +1,6 @@
-// Package templatenode tells which ResourceSlices a Node will have that does not exist
-// yet. An autoscaler asks it before it decides which Node to make: it renders
-// ResourcePoolTemplates with the code that publishes them once the Node is there.
+// Package templatenode renders the ResourceSlices that a Node will have which does not exist yet. An
+// autoscaler calls it before it decides which Node to create. ResourcePoolTemplates and a Node go in,
+// slices come out, made by the code that publishes them once the Node exists.
 //
 //	templates, err := templatenode.ReadTemplates(ctx, "gpus.yaml")
 //	// ...
@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	_ "github.com/kwok-dra/kwok-dra/pkg/containerview/injections" // it checks containerEdits
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
@@ -29,9 +30,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// ReadTemplates reads the ResourcePoolTemplates of files and directories, which may be
-// those that kwok-dra has with --config. The error names the file, the object and the
-// field.
+// ReadTemplates reads the ResourcePoolTemplates in files and directories, such as those that kwok-dra
+// reads with --config. The error names the file, the object and the field.
 func ReadTemplates(ctx context.Context, paths ...string) ([]*devices.Template, error) {
 	documents, err := config.ReadFiles(ctx, paths)
 	if err != nil {
@@ -44,33 +44,32 @@ func ReadTemplates(ctx context.Context, paths ...string) ([]*devices.Template, e
 	return store.Current().Templates, nil
 }
 
-// Renderer renders the slices of Nodes. It may be used concurrently.
+// Renderer renders the slices of Nodes. It is safe for concurrent use.
 type Renderer struct {
 	templates []*devices.Template
 	server    features.Server
 }
 
-// New makes a Renderer of templates. Dry runs find out which fields of devices the API
-// server of the client keeps, as kwok-dra does. Their answers are remembered.
+// New makes a Renderer of templates. Like kwok-dra, it finds out by dry runs which fields of devices the
+// client's API server keeps, and remembers the answers.
 func New(client kubernetes.Interface, templates []*devices.Template) *Renderer {
 	return &Renderer{templates: templates, server: resourceslice.NewProber(client)}
 }
 
-// Rendered is what a Node will have.
+// Rendered has the slices of a Node.
 type Rendered struct {
-	// Slices are as they will be created, in the order of their drivers.
+	// Slices are as kwok-dra will create them, in the order of their drivers.
 	Slices []*resourcev1.ResourceSlice
 	// Dropped are the fields of devices that the API server drops.
 	Dropped []features.Dropped
 }
 
-// Render renders the slices of a Node. Of the Node the templates see what is given, so
-// it should have the labels, the annotations and the status that it will have; its name
-// is that of its pools. Pods are those that will run on it: templates with driverPod
-// look for theirs among them.
+// Render renders the slices of a Node. Give the Node the labels, the annotations and the status that it
+// will have, since templates read them; its pools have its name. Pods are those that will run on it:
+// templates with driverPod select theirs among them.
 //
-// The slices of one driver fail alone. What could be rendered is there beside the error.
-// Pools that nodes share are not among them, since they are no part of a Node.
+// If the slices of one driver fail, Render returns those of the others with the error. It does not
+// render pools that nodes share: they are no part of a Node.
 func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev1.Pod) (Rendered, error) {
 	rendered := Rendered{}
 	object := lifecycle.NodeObject(node)
@@ -78,15 +77,15 @@ func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev
 	errs := slices.Collect(maps.Values(bound.Failed))
 	byDriver := devices.ForDriver(bound.Templates, node)
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		if err := r.render(ctx, node, object, byDriver[driver], &rendered); err != nil {
+		if err := r.renderDriver(ctx, node, object, byDriver[driver], &rendered); err != nil {
 			errs = append(errs, fmt.Errorf("render driver %s for node %s: %w", driver, node.Name, err))
 		}
 	}
 	return rendered, utilerrors.NewAggregate(errs)
 }
 
-// render adds the slices of one driver.
-func (r *Renderer) render(ctx context.Context, node *corev1.Node, object *lifecycle.Object, templates []*devices.Template, rendered *Rendered) error {
+// renderDriver adds the slices of one driver.
+func (r *Renderer) renderDriver(ctx context.Context, node *corev1.Node, object *lifecycle.Object, templates []*devices.Template, rendered *Rendered) error {
 	taints, err := devices.TaintsOf(object)
 	if err != nil {
 		return err
@@ -98,11 +97,15 @@ func (r *Renderer) render(ctx context.Context, node *corev1.Node, object *lifecy
 	if len(refusals) > 0 {
 		return refusals[0].Err
 	}
-	needs, err := plan.New(ctx, r.server, node, pools, nil)
+	fitted, err := features.Fit(ctx, r.server, pools)
+	if err != nil {
+		return err
+	}
+	needs, err := plan.New("", node, &fitted, nil)
 	if err != nil {
 		return err
 	}
 	rendered.Slices = append(rendered.Slices, needs.Create...)
-	rendered.Dropped = append(rendered.Dropped, needs.Dropped...)
+	rendered.Dropped = append(rendered.Dropped, fitted.Dropped...)
 	return nil
 }

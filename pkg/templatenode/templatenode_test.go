@@ -3,6 +3,7 @@ package templatenode_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -148,4 +149,16 @@ func TestReadTemplates(t *testing.T) {
 	t.Parallel()
 	_, err := read(t, "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: a}\nspec: {driver: a.example.com}\n")
 	require.ErrorContains(t, err, "spec.devices")
+}
+
+// TestReadTemplatesRefuses: a template is refused for a mistake in what only an extension uses, too.
+func TestReadTemplatesRefuses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "templates.yaml")
+	first, _, _ := strings.Cut(templates, "---")
+	document := first + "  containerEdits: {perDevice: {env: ['A={{ .Device.nme }}']}}\n"
+	require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
+	_, err := templatenode.ReadTemplates(t.Context(), path)
+	require.ErrorContains(t, err, "spec.containerEdits.perDevice.env[0]")
+	require.ErrorContains(t, err, "there is no .Device.nme here")
 }

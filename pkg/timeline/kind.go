@@ -27,14 +27,14 @@ const (
 	Failed Kind = "failed"
 )
 
-// ofState are the kinds by the state after the change. Whether others block a free device
-// is told by their own changes.
+// ofState maps the state after a change to its kind. A free device that becomes blocked is no change:
+// the claim or node that blocks it has its own.
 var ofState = map[inventory.State]Kind{
 	inventory.Free: Released, inventory.Blocked: Released, inventory.Allocated: Allocated,
 	inventory.Prepared: Prepared, inventory.Failing: Failed, inventory.Tainted: Tainted,
 }
 
-// kindOf is empty where a change needs no telling.
+// kindOf returns the kind of a change, or "" if nobody needs to know it.
 func kindOf(before, after *inventory.Device) Kind {
 	switch {
 	case before == nil:
@@ -43,24 +43,24 @@ func kindOf(before, after *inventory.Device) Kind {
 		return Retired
 	case ofState[before.State] != ofState[after.State]:
 		return ofState[after.State]
-	case after.State == inventory.Tainted: // whoever had it
+	case after.State == inventory.Tainted: // claims do not matter then
 		return ""
-	case gained(before, after):
+	case hasGained(before, after):
 		return ofState[after.State]
-	case gained(after, before):
+	case hasGained(after, before):
 		return Released
 	}
 	return ""
 }
 
-// gained reports whether a claim has the device that had not.
-func gained(before, after *inventory.Device) bool {
-	had := claims(before, false)
-	return slices.ContainsFunc(claims(after, false), func(name string) bool { return !slices.Contains(had, name) })
+// hasGained reports whether a claim has the device now that did not have it before.
+func hasGained(before, after *inventory.Device) bool {
+	had := claimNames(before, false)
+	return slices.ContainsFunc(claimNames(after, false), func(name string) bool { return !slices.Contains(had, name) })
 }
 
-// claims are those that have a device, with or without those that only observe it.
-func claims(device *inventory.Device, observing bool) []string {
+// claimNames returns the claims that have a device, with or without those that only observe it.
+func claimNames(device *inventory.Device, observing bool) []string {
 	var names []string
 	for i := range device.Claims {
 		if claim := &device.Claims[i]; observing || !claim.AdminAccess {

@@ -25,38 +25,39 @@ type pool struct {
 	list []inventory.Device
 }
 
-// tell is told of a device that became another. One that was not there, or no longer
-// is, is nil.
-type tell func(before, after *inventory.Device)
+// reportDevice is called with a changed device. Before is nil for a new device, and after for one that
+// was retired.
+type reportDevice func(before, after *inventory.Device)
 
-func (t *Timeline) past() *past {
+func (t *Timeline) newPast() *past {
 	return &past{timeline: t, left: len(t.changes), pools: map[unique.Handle[place]]*pool{}}
 }
 
-// next is the change to undo next, or nil.
-func (p *past) next() *change {
+// nextChange returns the change to undo next, or nil.
+func (p *past) nextChange() *change {
 	if p.left == 0 {
 		return nil
 	}
 	return &p.timeline.changes[p.left-1]
 }
 
-// undo undoes the next change, and returns the pool before it and after it.
-func (p *past) undo(tell tell) (before, after *pool) {
-	c := p.next()
+// undoChange undoes the next change, reports each device that it changed, and returns the pool before
+// and after it.
+func (p *past) undoChange(report reportDevice) (before, after *pool) {
+	c := p.nextChange()
 	p.left--
-	after = p.at(c.place)
+	after = p.poolAt(c.place)
 	switch {
 	case c.before == nil:
-		after.compare(nil, tell)
+		after.compareDevices(nil, report)
 	case after == nil || after.names != c.before.names:
-		before = &pool{*c.before, c.before.list()}
-		after.compare(before, tell)
+		before = &pool{*c.before, c.before.listDevices()}
+		after.compareDevices(before, report)
 	default:
 		before = &pool{*c.before, after.list}
-		for i, was := range c.before.lines() {
+		for i, was := range c.before.deviceLines() {
 			was.Name = after.list[i].Name
-			tell(&was, &after.list[i])
+			report(&was, &after.list[i])
 			before.list[i] = was
 		}
 	}
@@ -64,19 +65,19 @@ func (p *past) undo(tell tell) (before, after *pool) {
 	return before, after
 }
 
-// at is a pool as it was, or nil.
-func (p *past) at(where unique.Handle[place]) *pool {
+// poolAt returns a pool as it was, or nil if it did not exist.
+func (p *past) poolAt(where unique.Handle[place]) *pool {
 	if known, changed := p.pools[where]; changed {
 		return known
 	}
 	if now := p.timeline.pools[where]; now != nil {
-		return &pool{*now, now.list()}
+		return &pool{*now, now.listDevices()}
 	}
 	return nil
 }
 
-// compare tells what was published and retired since, and what differs otherwise.
-func (p *pool) compare(former *pool, tell tell) {
+// compareDevices reports the devices that were published, retired or changed since the former pool.
+func (p *pool) compareDevices(former *pool, report reportDevice) {
 	before := map[string]*inventory.Device{}
 	if former != nil {
 		for i := range former.list {
@@ -87,21 +88,21 @@ func (p *pool) compare(former *pool, tell tell) {
 		for i := range p.list {
 			after := &p.list[i]
 			was := before[after.Name]
-			if was == nil || !same(was, after) {
-				tell(was, after)
+			if was == nil || !isSameDevice(was, after) {
+				report(was, after)
 			}
 			delete(before, after.Name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		tell(before[name], nil)
+		report(before[name], nil)
 	}
 }
 
-// At is the inventory of a time, as far as it is remembered, and which time that is: the
-// beginning of the timeline if the time was before it, or its end. The result has no more
-// of a device than its name, state and claims, and of a claim no more than its name and
-// whether it is prepared or has admin access.
+// At returns the inventory of a time, as far as it is remembered, and that time. A time before the
+// beginning of the timeline is taken for its beginning, and one after its end for its end. Of a
+// device, the result has the name, state and claims only, and of a claim its name and whether it is
+// prepared or has admin access.
 func (t *Timeline) At(asked time.Time) (*inventory.Inventory, time.Time) {
 	at := asked
 	if at.Before(t.begins) {
@@ -110,18 +111,18 @@ func (t *Timeline) At(asked time.Time) (*inventory.Inventory, time.Time) {
 	if at.After(t.ends) {
 		at = t.ends
 	}
-	p := t.past()
-	for c := p.next(); c != nil && c.at > at.UnixMilli(); c = p.next() {
-		p.undo(func(_, _ *inventory.Device) {})
+	p := t.newPast()
+	for c := p.nextChange(); c != nil && c.at > at.UnixMilli(); c = p.nextChange() {
+		p.undoChange(func(_, _ *inventory.Device) {})
 	}
-	return p.inventory(), at
+	return p.buildInventory(), at
 }
 
-func (p *past) inventory() *inventory.Inventory {
+func (p *past) buildInventory() *inventory.Inventory {
 	items := map[string]*inventory.Item{}
 	totals := totals{}
 	add := func(where unique.Handle[place]) {
-		pool, name := p.at(where), where.Value()
+		pool, name := p.poolAt(where), where.Value()
 		if pool == nil {
 			return
 		}
@@ -133,8 +134,11 @@ func (p *past) inventory() *inventory.Inventory {
 		if name.driver == "" {
 			return
 		}
-		item.Pools = append(item.Pools, pool.published(name))
-		totals.add(name.driver, pool)
+		item.Pools = append(item.Pools, inventory.Pool{
+			Driver: name.driver, Name: name.pool, Generation: pool.generation,
+			Slices: pool.slices, SliceCount: pool.count, Usage: pool.usage, Kind: pool.kind, Devices: pool.list,
+		})
+		totals.addPool(name.driver, pool)
 		for i := range pool.list {
 			totals[name.driver].States[pool.list[i].State]++
 		}
@@ -147,18 +151,11 @@ func (p *past) inventory() *inventory.Inventory {
 			add(where)
 		}
 	}
-	return sorted(items, totals)
+	return sortedInventory(items, totals)
 }
 
-func (p *pool) published(where place) inventory.Pool {
-	return inventory.Pool{
-		Driver: where.driver, Name: where.pool, Generation: p.generation,
-		Slices: p.slices, SliceCount: p.count, Usage: p.usage, Kind: p.kind, Devices: p.list,
-	}
-}
-
-func sorted(items map[string]*inventory.Item, totals totals) *inventory.Inventory {
-	result := &inventory.Inventory{Drivers: totals.list(), Items: slices.AppendSeq([]*inventory.Item{}, maps.Values(items))}
+func sortedInventory(items map[string]*inventory.Item, totals totals) *inventory.Inventory {
+	result := &inventory.Inventory{Drivers: totals.sortedDrivers(), Items: slices.AppendSeq([]*inventory.Item{}, maps.Values(items))}
 	slices.SortFunc(result.Items, func(a, b *inventory.Item) int { return cmp.Compare(a.ID, b.ID) })
 	for _, item := range result.Items {
 		slices.SortFunc(item.Pools, func(a, b inventory.Pool) int {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// buckets is how many there are at most, and one more that has only begun.
-	buckets = 60
-	// listed is how many changes are told one by one.
-	listed = 200
+	// maxBuckets bounds the buckets, beside one that has only begun.
+	maxBuckets = 60
+	// maxListed bounds the changes that are listed one by one.
+	maxListed = 200
 )
 
 // steps are the lengths of a bucket.
@@ -52,24 +52,27 @@ type Change struct {
 	Claims []string `json:"claims,omitempty"`
 }
 
-// Report tells what has happened until now.
+// Report returns what has happened until now.
 func (t *Timeline) Report(now time.Time) *Report {
 	report := &Report{Begins: now.UTC(), Ends: now.UTC(), Buckets: []Bucket{}, Changes: []Change{}}
 	if !t.Begun() {
 		return report
 	}
-	t.forget(now)
+	t.forgetOld(now)
 	report.Begins = t.begins.UTC()
 	step := stepOf(now.Sub(t.begins))
 	report.Seconds = int(step.Seconds())
-	totals := t.totals()
-	p := t.past()
+	totals := totals{}
+	for _, driver := range t.drivers {
+		totals[driver.Name] = &driver
+	}
+	p := t.newPast()
 	for from := now.Truncate(step); from.Add(step).After(t.begins); from = from.Add(-step) {
-		bucket := Bucket{From: from.UTC(), Changes: map[Kind]int{}, Drivers: totals.list()}
-		for c := p.next(); c != nil && c.at >= from.UnixMilli(); c = p.next() {
-			p.report(totals, func(change Change) {
+		bucket := Bucket{From: from.UTC(), Changes: map[Kind]int{}, Drivers: totals.sortedDrivers()}
+		for c := p.nextChange(); c != nil && c.at >= from.UnixMilli(); c = p.nextChange() {
+			p.reportChange(totals, func(change Change) {
 				bucket.Changes[change.Kind]++
-				if len(report.Changes) < listed {
+				if len(report.Changes) < maxListed {
 					report.Changes = append(report.Changes, change)
 				}
 			})
@@ -80,31 +83,22 @@ func (t *Timeline) Report(now time.Time) *Report {
 	return report
 }
 
-// stepOf is the shortest length of a bucket with which there are enough of them.
+// stepOf returns the shortest length of a bucket with which maxBuckets are enough.
 func stepOf(all time.Duration) time.Duration {
 	for _, step := range steps {
-		if all <= buckets*step {
+		if all <= maxBuckets*step {
 			return step
 		}
 	}
 	return steps[len(steps)-1]
 }
 
-// totals are those of the last inventory.
-func (t *Timeline) totals() totals {
-	totals := totals{}
-	for _, driver := range t.drivers {
-		totals[driver.Name] = &driver
-	}
-	return totals
-}
-
-// report undoes a change, also in the totals, and tells what it was.
-func (p *past) report(totals totals, found func(Change)) {
-	c := p.next()
+// reportChange undoes the next change, also in the totals, and reports what it was.
+func (p *past) reportChange(totals totals, found func(Change)) {
+	c := p.nextChange()
 	at, where := time.UnixMilli(c.at).UTC(), c.place.Value()
 	var states [2]inventory.Counts
-	before, after := p.undo(func(before, after *inventory.Device) {
+	before, after := p.undoChange(func(before, after *inventory.Device) {
 		device := after
 		if after != nil {
 			states[1][after.State]++
@@ -116,11 +110,11 @@ func (p *past) report(totals totals, found func(Change)) {
 			}
 		}
 		if kind := kindOf(before, after); kind != "" {
-			found(Change{at, kind, where.node, where.driver, where.pool, device.Name, claims(device, true)})
+			found(Change{at, kind, where.node, where.driver, where.pool, device.Name, claimNames(device, true)})
 		}
 	})
-	totals.add(where.driver, before)
-	totals.remove(where.driver, after)
+	totals.addPool(where.driver, before)
+	totals.removePool(where.driver, after)
 	if driver := totals[where.driver]; driver != nil {
 		for state := range driver.States {
 			driver.States[state] += states[0][state] - states[1][state]

@@ -1,6 +1,6 @@
-// Package timeline remembers what the inventories of the last hour said, compactly:
-// of the newest one the states of all devices and the claims that have them, and how
-// each earlier one differs from the next. So any of them can be told again.
+// Package timeline remembers the inventories of the last hour in little memory: the newest one with
+// the states of all devices and the claims that have them, and how each earlier one differs from the
+// next. Any of them can be rebuilt.
 package timeline
 
 import (
@@ -15,9 +15,8 @@ import (
 const (
 	// Length is how long a change is remembered.
 	Length = time.Hour
-	// most bounds the memory of all changes, in bytes. A change of a pool takes 100 to
-	// 200 of them.
-	most = 4 << 20
+	// maxSize bounds the memory of all changes, in bytes. A change of a pool takes 100 to 200 bytes.
+	maxSize = 4 << 20
 )
 
 // Timeline remembers inventories. It is not safe for concurrent use.
@@ -32,7 +31,7 @@ type Timeline struct {
 	size    int
 }
 
-// Begun reports whether there was an inventory.
+// Begun reports whether any inventory was recorded.
 func (t *Timeline) Begun() bool { return !t.begins.IsZero() }
 
 // place is a pool, or a node on which nothing is published: it has no driver then.
@@ -51,8 +50,8 @@ type change struct {
 	before *version
 }
 
-// size is what a change takes of the memory.
-func (c *change) size() int {
+// memorySize returns how many bytes of memory a change takes.
+func (c *change) memorySize() int {
 	const fixed, ofVersion = 24, 80
 	if c.before == nil {
 		return fixed
@@ -60,8 +59,8 @@ func (c *change) size() int {
 	return fixed + ofVersion + len(c.before.devices)
 }
 
-// Note remembers an inventory that was taken at a time. If a clock was set back, that
-// is the time of the last one.
+// Note records an inventory that was taken at a time. If a clock was set back, it counts as taken at
+// the time of the last one.
 func (t *Timeline) Note(now *inventory.Inventory, at time.Time) {
 	at = at.Truncate(time.Millisecond)
 	if at.Before(t.ends) {
@@ -73,28 +72,28 @@ func (t *Timeline) Note(now *inventory.Inventory, at time.Time) {
 	}
 	t.ends, t.drivers = at, now.Drivers
 	pools := make(map[unique.Handle[place]]*version, len(t.pools))
-	for where, pool := range all(now) {
+	for where, pool := range poolsOf(now) {
 		former := t.pools[where]
-		if former != nil && former.says(pool) {
+		if former != nil && former.describesPool(pool) {
 			pools[where] = former
 			continue
 		}
 		pools[where] = newVersion(pool)
 		if !first {
-			t.add(change{at.UnixMilli(), where, former.reduced(pools[where])})
+			t.addChange(change{at.UnixMilli(), where, former.reduceTo(pools[where])})
 		}
 	}
 	for where, former := range t.pools {
 		if pools[where] == nil {
-			t.add(change{at.UnixMilli(), where, former})
+			t.addChange(change{at.UnixMilli(), where, former})
 		}
 	}
 	t.pools = pools
-	t.forget(at)
+	t.forgetOld(at)
 }
 
-// all are the pools of an inventory, and the nodes on which nothing is published.
-func all(now *inventory.Inventory) iter.Seq2[unique.Handle[place], *inventory.Pool] {
+// poolsOf yields the pools of an inventory, and the nodes on which nothing is published.
+func poolsOf(now *inventory.Inventory) iter.Seq2[unique.Handle[place], *inventory.Pool] {
 	nothing := &inventory.Pool{}
 	return func(yield func(unique.Handle[place], *inventory.Pool) bool) {
 		for _, item := range now.Items {
@@ -111,21 +110,21 @@ func all(now *inventory.Inventory) iter.Seq2[unique.Handle[place], *inventory.Po
 	}
 }
 
-func (t *Timeline) add(c change) {
+func (t *Timeline) addChange(c change) {
 	t.changes = append(t.changes, c)
-	t.size += c.size()
+	t.size += c.memorySize()
 }
 
-// forget forgets changes that are too old, and the oldest of too many.
-func (t *Timeline) forget(now time.Time) {
+// forgetOld drops changes that are older than Length, and the oldest ones if they take too much memory.
+func (t *Timeline) forgetOld(now time.Time) {
 	n := 0
 	for ; n < len(t.changes); n++ {
 		c := &t.changes[n]
-		if t.size <= most && c.at > now.Add(-Length).UnixMilli() {
+		if t.size <= maxSize && c.at > now.Add(-Length).UnixMilli() {
 			break
 		}
 		t.begins = time.UnixMilli(c.at)
-		t.size -= c.size()
+		t.size -= c.memorySize()
 	}
 	t.changes = slices.Delete(t.changes, 0, n)
 	if oldest := now.Add(-Length); t.Begun() && t.begins.Before(oldest) {

@@ -183,14 +183,14 @@ func TestForget(t *testing.T) {
 
 	at := start.Add(71 * time.Minute)
 	name := strings.Repeat("n", 200)
-	for i := range 2 * most / 300 {
+	for i := range 2 * maxSize / 300 {
 		at = at.Add(time.Millisecond)
 		f.allocations = nil
 		f.allocate("n", "d", "gpu-0", inventory.Claim{Name: fmt.Sprint(name, i)})
 		line.Note(f.take(), at)
 	}
-	require.LessOrEqual(t, line.size, most)
-	require.Greater(t, line.size, most*9/10)
+	require.LessOrEqual(t, line.size, maxSize)
+	require.Greater(t, line.size, maxSize*9/10)
 	report = line.Report(at)
 	require.Greater(t, report.Begins, start.Add(71*time.Minute))
 	first, _ := line.At(report.Begins)

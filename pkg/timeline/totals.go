@@ -10,13 +10,13 @@ import (
 // totals sum up the pools of each driver.
 type totals map[string]*inventory.Driver
 
-// add counts a pool, if there is one, but not the states of its devices.
-func (t totals) add(driver string, pool *pool) { t.count(driver, pool, 1) }
+// addPool adds a pool that may be nil, without the states of its devices.
+func (t totals) addPool(driver string, pool *pool) { t.countPool(driver, pool, 1) }
 
-// remove is the reverse of add.
-func (t totals) remove(driver string, pool *pool) { t.count(driver, pool, -1) }
+// removePool is the reverse of addPool.
+func (t totals) removePool(driver string, pool *pool) { t.countPool(driver, pool, -1) }
 
-func (t totals) count(driver string, pool *pool, n int) {
+func (t totals) countPool(driver string, pool *pool, n int) {
 	if pool == nil || driver == "" {
 		return
 	}
@@ -32,8 +32,8 @@ func (t totals) count(driver string, pool *pool, n int) {
 	d.Usage.Add(inventory.Usage{Used: float64(n) * pool.usage.Used, Total: float64(n) * pool.usage.Total})
 }
 
-// list are those of drivers that have pools, by name.
-func (t totals) list() []inventory.Driver {
+// sortedDrivers returns the totals of drivers that have pools, sorted by name.
+func (t totals) sortedDrivers() []inventory.Driver {
 	list := []inventory.Driver{}
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		if t[name].Pools > 0 {

@@ -33,23 +33,22 @@ func newVersion(pool *inventory.Pool) *version {
 	}
 }
 
-// says reports whether the version is what a pool is like.
-func (v *version) says(pool *inventory.Pool) bool {
+// describesPool reports whether a pool is as the version says.
+func (v *version) describesPool(pool *inventory.Pool) bool {
 	var room [1 << 10]byte
 	return v.kind == pool.Kind && v.usage == pool.Usage && v.generation == pool.Generation && v.slices == pool.Slices && v.count == pool.SliceCount &&
 		string(appendTaken(room[:0], pool.Devices)) == v.devices && string(appendNames(room[:0], pool.Devices)) == v.names.Value()
 }
 
-// reduced is what has to be remembered of a version, or nil, to find it again from the
-// next one.
-func (v *version) reduced(next *version) *version {
+// reduceTo returns what has to be remembered of a version, or nil, to rebuild it from the next one.
+func (v *version) reduceTo(next *version) *version {
 	if v == nil || v.names != next.names {
 		return v
 	}
-	before, after := v.list(), next.list()
+	before, after := v.listDevices(), next.listDevices()
 	var differ []byte
 	for i := range before {
-		if !same(&before[i], &after[i]) {
+		if !isSameDevice(&before[i], &after[i]) {
 			differ = appendDevice(differ, i, &before[i])
 		}
 	}
@@ -58,32 +57,32 @@ func (v *version) reduced(next *version) *version {
 	return &reduced
 }
 
-// same reports whether what is remembered of two devices is the same.
-func same(a, b *inventory.Device) bool {
+// isSameDevice reports whether two devices are equal in what is remembered.
+func isSameDevice(a, b *inventory.Device) bool {
 	return a.Name == b.Name && a.State == b.State && slices.EqualFunc(a.Claims, b.Claims, func(a, b inventory.Claim) bool {
 		return a.Namespace == b.Namespace && a.Name == b.Name && a.Prepared == b.Prepared && a.AdminAccess == b.AdminAccess
 	})
 }
 
-// list are the devices.
-func (v *version) list() []inventory.Device {
+// listDevices decodes the devices.
+func (v *version) listDevices() []inventory.Device {
 	var devices []inventory.Device
 	names := v.names.Value()
 	for names != "" {
 		name, rest, _ := strings.Cut(names, between)
 		devices, names = append(devices, inventory.Device{Name: name}), rest
 	}
-	for i, device := range v.lines() {
+	for i, device := range v.deviceLines() {
 		devices[i].State, devices[i].Claims = device.State, device.Claims
 	}
 	return devices
 }
 
-// lines are the devices that have a line, by their index and without their names.
-func (v *version) lines() iter.Seq2[int, inventory.Device] {
+// deviceLines yields the devices that have a line, with their indices and without names.
+func (v *version) deviceLines() iter.Seq2[int, inventory.Device] {
 	return func(yield func(int, inventory.Device) bool) {
 		for line := range strings.Lines(v.devices) {
-			if i, device := parse(line); !yield(i, device) {
+			if i, device := parseDevice(line); !yield(i, device) {
 				return
 			}
 		}
@@ -129,8 +128,8 @@ func appendDevice(b []byte, index int, device *inventory.Device) []byte {
 	return append(b, '\n')
 }
 
-// parse reads a line that appendDevice wrote.
-func parse(line string) (index int, device inventory.Device) {
+// parseDevice decodes a line of appendDevice.
+func parseDevice(line string) (index int, device inventory.Device) {
 	fields := strings.Fields(line)
 	index, _ = strconv.Atoi(fields[0])
 	state, _ := strconv.Atoi(fields[1])

@@ -19,8 +19,8 @@ import (
 // ErrTooLarge is the error of a file or folder that is over its limit.
 var ErrTooLarge = errors.New("too large")
 
-// opened is how a file is opened: that of a FIFO would wait for a writer, and that of a terminal
-// could become the process's own.
+// opened are the flags of each open: a FIFO must not wait for a writer, and a terminal must not become
+// that of the process.
 const opened = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
@@ -83,8 +83,8 @@ func ReadFileIn(folder, path string, limit int64) ([]byte, error) {
 	return readRegular(path, file, limit)
 }
 
-// ReadNamed reads a file that the user of the program names, who may as well name a pipe. One that
-// nobody writes to is empty.
+// ReadNamed reads a file that the user of the program names, which may be a pipe. A pipe without a
+// writer is empty.
 func ReadNamed(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, opened, 0)
 	if err != nil {
@@ -153,8 +153,8 @@ func notRegular(path string, mode fs.FileMode) error {
 	return fmt.Errorf("read %s: it is %s, and must be a regular file", path, kind)
 }
 
-// listedAtOnce is how many entries of a folder are read at a time.
-const listedAtOnce = 1000
+// entriesPerRead is how many entries of a folder are read at a time.
+const entriesPerRead = 1000
 
 // ReadDir lists a folder of at most limit entries, in no order.
 func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
@@ -165,7 +165,7 @@ func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
 	defer func() { _ = folder.Close() }()
 	var all []fs.DirEntry
 	for {
-		entries, err := folder.ReadDir(listedAtOnce)
+		entries, err := folder.ReadDir(entriesPerRead)
 		all = append(all, entries...)
 		switch {
 		case len(all) > limit:

@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// noiseStep is how long noise keeps a value, unless it says so: usual intervals of scrapes.
+// noiseStep is how long noise keeps a value by default, the usual interval of scrapes.
 const noiseStep = 15 * time.Second
 
 // valid is what may be written.
@@ -20,7 +20,7 @@ const valid = "must be %s, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) o
 
 // ParseUtilization parses how busy a device is, in percent of the whole.
 func ParseUtilization(text string) (Usage, error) {
-	u, err := parse(text, percentage)
+	u, err := parseUsage(text, parsePercentage)
 	if err != nil {
 		return Usage{}, fmt.Errorf("%w: "+valid, err, "a percentage from 0 to 100", "75 or wave(20, 90, 5m)")
 	}
@@ -29,7 +29,7 @@ func ParseUtilization(text string) (Usage, error) {
 
 // ParseMemory parses how much memory of a device is used.
 func ParseMemory(text string) (Usage, error) {
-	u, err := parse(text, quantity)
+	u, err := parseUsage(text, parseQuantity)
 	if err != nil {
 		return Usage{}, fmt.Errorf("%w: "+valid, err, "a quantity or a percentage with its sign", "40Gi, 50% or ramp(0, 60Gi, 10m)")
 	}
@@ -38,8 +38,8 @@ func ParseMemory(text string) (Usage, error) {
 
 var curves = map[string]curve{"ramp": ramp, "wave": wave, "noise": noise}
 
-// parse parses AMOUNT or NAME(AMOUNT, AMOUNT, DURATION).
-func parse(text string, amount func(string) (Amount, error)) (u Usage, err error) {
+// parseUsage parses AMOUNT or NAME(AMOUNT, AMOUNT, DURATION).
+func parseUsage(text string, amount func(string) (Amount, error)) (u Usage, err error) {
 	text = strings.TrimSpace(text)
 	name, rest, isCall := strings.Cut(text, "(")
 	if !isCall {
@@ -79,7 +79,7 @@ func (u *Usage) parseArguments(arguments []string, amount func(string) (Amount, 
 	return nil
 }
 
-func percentage(text string) (Amount, error) {
+func parsePercentage(text string) (Amount, error) {
 	value, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, "%")), 64)
 	if err != nil || !(value >= 0 && value <= 100) { // which NaN is not
 		return Amount{}, fmt.Errorf("%q is no percentage from 0 to 100", text)
@@ -87,9 +87,9 @@ func percentage(text string) (Amount, error) {
 	return Amount{value, true}, nil
 }
 
-func quantity(text string) (Amount, error) {
+func parseQuantity(text string) (Amount, error) {
 	if strings.HasSuffix(text, "%") {
-		return percentage(text)
+		return parsePercentage(text)
 	}
 	parsed, err := resource.ParseQuantity(text)
 	switch value := parsed.AsApproximateFloat64(); {
@@ -109,8 +109,8 @@ type Annotations struct {
 	Utilization, Memory Usage
 }
 
-// Parse parses the annotations of a Pod. What is wrong with one is none, and an error; the other
-// one counts.
+// Parse parses the annotations of a Pod. An annotation with a mistake counts as none and returns an
+// error; the other one still counts.
 func Parse(annotations map[string]string) (Annotations, error) {
 	var parsed Annotations
 	var problems []error

@@ -26,7 +26,7 @@ type Amount struct {
 	Percent bool
 }
 
-// Of is the amount in the unit of the whole.
+// Of returns the amount in the unit of the whole.
 func (a Amount) Of(whole float64) float64 {
 	if a.Percent {
 		return a.Value / 100 * whole
@@ -44,8 +44,7 @@ const (
 	noise
 )
 
-// At is what is used of a whole, that long after the start. It is never less than none, and never
-// more than the whole.
+// At returns what is used of a whole at a time since the start, from 0 to the whole.
 func (u Usage) At(whole float64, seed uint64, since time.Duration) float64 {
 	if since < 0 {
 		return 0
@@ -58,13 +57,13 @@ func (u Usage) At(whole float64, seed uint64, since time.Duration) float64 {
 	case wave:
 		value += (second - first) * (1 - math.Cos(2*math.Pi*since.Seconds()/u.period.Seconds())) / 2
 	case noise:
-		value += second * random(seed, uint64(since/u.period))
+		value += second * randomAt(seed, uint64(since/u.period))
 	}
 	return min(max(value, 0), whole)
 }
 
-// random is a number from -1 to 1 that is always the same for the step of a seed.
-func random(seed, step uint64) float64 {
+// randomAt returns a number from -1 to 1, always the same one for a seed and step.
+func randomAt(seed, step uint64) float64 {
 	// The constants are those of splitmix64, a generator that needs no state.
 	x := seed + (step+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -72,8 +71,8 @@ func random(seed, step uint64) float64 {
 	return float64((x^x>>31)>>11)/(1<<52) - 1
 }
 
-// Seed is that of a device in a Pod: the devices of a Pod differ, and a Pod that comes again under
-// its name does as before.
+// Seed returns the seed of a device in a Pod. The devices of a Pod differ, and a Pod that is created
+// again under its name behaves as before.
 func Seed(names ...string) uint64 {
 	hash := fnv.New64a()
 	for _, name := range names {

@@ -28,17 +28,17 @@ import (
 //	pods/UID/CONTAINER/root/  what is mounted
 type Directory string
 
-func (d Directory) programs() string { return filepath.Join(string(d), "bin") }
-func (d Directory) host() string     { return filepath.Join(string(d), "host") }
-func (d Directory) pods() string     { return filepath.Join(string(d), "pods") }
+func (d Directory) programsFolder() string { return filepath.Join(string(d), "bin") }
+func (d Directory) hostFolder() string     { return filepath.Join(string(d), "host") }
+func (d Directory) podsFolder() string     { return filepath.Join(string(d), "pods") }
 
-func (d Directory) pod(uid types.UID) string { return filepath.Join(d.pods(), string(uid)) }
+func (d Directory) podFolder(uid types.UID) string { return filepath.Join(d.podsFolder(), string(uid)) }
 
-func (d Directory) container(uid types.UID, name string) string {
-	return filepath.Join(d.pod(uid), name)
+func (d Directory) containerFolder(uid types.UID, name string) string {
+	return filepath.Join(d.podFolder(uid), name)
 }
 
-// OpenDirectory makes the directory with what stands in for programs, unless it is there.
+// OpenDirectory makes the directory and writes the stand-ins for programs.
 func OpenDirectory(name string) (Directory, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
@@ -51,12 +51,17 @@ func OpenDirectory(name string) (Directory, error) {
 	if err := d.checkPrograms(); err != nil {
 		return "", err
 	}
-	for _, folder := range []string{d.programs(), d.host(), d.pods()} {
+	for _, folder := range []string{d.programsFolder(), d.hostFolder(), d.podsFolder()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return "", fmt.Errorf("make the directory for the views of containers: %w: choose one that kwok-dra may write to", err)
 		}
 	}
-	return d, d.writePrograms()
+	for _, name := range standIns {
+		if err := atomicfile.Write(filepath.Join(d.programsFolder(), name), program, 0o755); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
 }
 
 //go:embed programs/program
@@ -65,18 +70,18 @@ var program []byte
 // standIns are the programs that have a stand-in. It knows by its own name which one it is.
 var standIns = []string{"cat", "env", "ls", nvidiaSMI, "printenv"}
 
-// The limits of what is read in the directory, which others may write to: a program and a mark have a
-// hundredth of that, and kwok runs no million Pods.
+// Limits of what is read in the directory, to which others may write. A program and a mark take a
+// hundredth of them, and no kwok runs a million Pods.
 const (
 	maxProgram = 1 << 20
 	maxMark    = 64 << 10
 	maxPods    = 1_000_000
 )
 
-// checkPrograms refuses a directory with programs of others, such as /usr.
+// checkPrograms refuses a directory with other programs, such as /usr.
 func (d Directory) checkPrograms() error {
 	for _, name := range standIns {
-		file := filepath.Join(d.programs(), name)
+		file := filepath.Join(d.programsFolder(), name)
 		content, err := untrusted.ReadFile(file, maxProgram)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
@@ -88,16 +93,7 @@ func (d Directory) checkPrograms() error {
 	return nil
 }
 
-func (d Directory) writePrograms() error {
-	for _, name := range standIns {
-		if err := atomicfile.Write(filepath.Join(d.programs(), name), program, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// folder is what there is of a Pod. It is in the file pod.json of the Pod's folder.
+// folder describes the folder of a Pod, in its file pod.json.
 type folder struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -107,17 +103,17 @@ type folder struct {
 
 const markFile = "pod.json"
 
-func (f *folder) key() types.NamespacedName {
+func (f *folder) podKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
 // unfinished begins the names of folders that are being written or removed.
 const unfinished = ".unfinished-"
 
-// list lists the folders of Pods. Those that were not finished are removed; what else is there is
-// someone else's.
-func (d Directory) list() ([]folder, error) {
-	entries, err := untrusted.ReadDir(d.pods(), maxPods)
+// listFolders lists the folders of Pods, and removes unfinished ones. It ignores everything else, which
+// somebody else has put there.
+func (d Directory) listFolders() ([]folder, error) {
+	entries, err := untrusted.ReadDir(d.podsFolder(), maxPods)
 	if err != nil {
 		return nil, fmt.Errorf("list the views of containers: %w", err)
 	}
@@ -125,11 +121,11 @@ func (d Directory) list() ([]folder, error) {
 	var errs []error
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), unfinished) {
-			errs = append(errs, os.RemoveAll(filepath.Join(d.pods(), entry.Name())))
+			errs = append(errs, os.RemoveAll(filepath.Join(d.podsFolder(), entry.Name())))
 			continue
 		}
 		f := folder{}
-		text, err := untrusted.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile), maxMark)
+		text, err := untrusted.ReadFile(filepath.Join(d.podsFolder(), entry.Name(), markFile), maxMark)
 		if err == nil && json.Unmarshal(text, &f) == nil && string(f.UID) == entry.Name() && 0 <= f.Size && f.Size <= mostInPod {
 			all = append(all, f)
 		}
@@ -137,11 +133,12 @@ func (d Directory) list() ([]folder, error) {
 	return all, errors.Join(errs...)
 }
 
-// write writes the folder of a Pod anew. Its mark comes last, and then its place.
-func (d Directory) write(f *folder, c *content) error {
-	temporary := d.pod(unfinished + f.UID)
+// writeFolder replaces the folder of a Pod: it writes all files to a temporary folder, the mark last, and
+// then renames that.
+func (d Directory) writeFolder(f *folder, c *content) error {
+	temporary := d.podFolder(unfinished + f.UID)
 	if err := os.RemoveAll(temporary); err != nil {
-		return fmt.Errorf("write the view of pod %s: %w", f.key(), err)
+		return fmt.Errorf("write the view of pod %s: %w", f.podKey(), err)
 	}
 	mark, err := json.Marshal(f)
 	if err == nil {
@@ -151,13 +148,13 @@ func (d Directory) write(f *folder, c *content) error {
 		err = os.WriteFile(filepath.Join(temporary, markFile), mark, 0o644)
 	}
 	if err == nil {
-		err = d.remove(f.UID)
+		err = d.removeFolder(f.UID)
 	}
 	if err == nil {
-		err = os.Rename(temporary, d.pod(f.UID))
+		err = os.Rename(temporary, d.podFolder(f.UID))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write the view of pod %s: %w", f.key(), err), os.RemoveAll(temporary))
+		return errors.Join(fmt.Errorf("write the view of pod %s: %w", f.podKey(), err), os.RemoveAll(temporary))
 	}
 	return nil
 }
@@ -191,12 +188,12 @@ func makeParent(directory, name string) error {
 	return os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755)
 }
 
-// remove removes the folder of a Pod. It follows no symbolic link.
-func (d Directory) remove(uid types.UID) error {
-	going := d.pod(unfinished + "gone-" + uid) // so what fails half-way is done by the next start
+// removeFolder removes the folder of a Pod. It follows no symbolic link.
+func (d Directory) removeFolder(uid types.UID) error {
+	going := d.podFolder(unfinished + "gone-" + uid) // so what fails half-way is done by the next start
 	err := os.RemoveAll(going)
 	if err == nil {
-		err = os.Rename(d.pod(uid), going)
+		err = os.Rename(d.podFolder(uid), going)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

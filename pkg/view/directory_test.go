@@ -30,9 +30,9 @@ func newBox(t *testing.T, c containerview.Container) *box {
 	pod := prepared("p")
 	p, err := planFor(pod, []containerview.Container{c}, hosts{directory, ""})
 	require.NoError(t, err)
-	require.NoError(t, directory.write(&folder{Namespace: "default", Name: "p", UID: pod.UID}, &p.content))
+	require.NoError(t, directory.writeFolder(&folder{Namespace: "default", Name: "p", UID: pod.UID}, &p.content))
 	b := &box{t: t, directory: directory}
-	for _, variable := range directory.environment(directory.container(pod.UID, c.Name), c.Env) {
+	for _, variable := range directory.newEnvironment(directory.containerFolder(pod.UID, c.Name), c.Env) {
 		pair := variable.(map[string]any)
 		b.env = append(b.env, pair["name"].(string)+"="+pair["value"].(string))
 	}
@@ -42,11 +42,11 @@ func newBox(t *testing.T, c containerview.Container) *box {
 // runs runs a program as kwok does, which finds it on its own PATH.
 func (b *box) runs(code int, want, program string, arguments ...string) {
 	b.t.Helper()
-	if _, err := os.Stat(filepath.Join(b.directory.programs(), program)); err == nil {
-		program = filepath.Join(b.directory.programs(), program)
+	if _, err := os.Stat(filepath.Join(b.directory.programsFolder(), program)); err == nil {
+		program = filepath.Join(b.directory.programsFolder(), program)
 	}
 	command := exec.CommandContext(b.t.Context(), program, arguments...)
-	command.Dir, command.Env = b.directory.container("uid-of-p", "c")+"/root", b.env
+	command.Dir, command.Env = b.directory.containerFolder("uid-of-p", "c")+"/root", b.env
 	output, _ := command.CombinedOutput()
 	require.Equal(b.t, want, string(output))
 	require.Equal(b.t, code, command.ProcessState.ExitCode())
@@ -60,8 +60,8 @@ func TestPrograms(t *testing.T) {
 		Name: "c", Env: []string{"B=2", "A=a b"}, Mounts: mounts,
 		DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/nvidia0"}}, Devices: []containerview.Device{nvidia("GPU-1", nil)},
 	})
-	require.NoError(t, os.MkdirAll(filepath.Join(b.directory.host(), "etc/fake"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(b.directory.host(), "etc/fake/f"), []byte("text\n"), 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(b.directory.hostFolder(), "etc/fake"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(b.directory.hostFolder(), "etc/fake/f"), []byte("text\n"), 0o644))
 
 	b.runs(0, "B=2\nA=a b\n", "env")
 	b.runs(0, "B=2\nA=a b\n", "printenv")
@@ -86,7 +86,7 @@ func TestProgramsWithoutView(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, containerview.Container{Name: "c"})
 	b.runs(127, "nvidia-smi: not in this container\n", "nvidia-smi")
-	b.env = []string{"PATH=" + b.directory.programs() + ":/usr/bin:/bin", "X=1"}
+	b.env = []string{"PATH=" + b.directory.programsFolder() + ":/usr/bin:/bin", "X=1"}
 	file := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(file, []byte("text\n"), 0o600))
 	b.runs(0, "text\n", "cat", file)
@@ -121,29 +121,29 @@ func TestFolders(t *testing.T) {
 	pod := prepared("p")
 	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, hosts{opened.directory, ""})
 	require.NoError(t, err)
-	require.NoError(t, opened.write(pod, p))
-	require.Equal(t, p.size(), opened.size)
-	host := filepath.Join(opened.directory.host(), "usr/bin/nvidia-smi")
+	require.NoError(t, opened.writeFolder(pod, p))
+	require.Equal(t, p.totalSize(), opened.size)
+	host := filepath.Join(opened.directory.hostFolder(), "usr/bin/nvidia-smi")
 	require.NoError(t, os.MkdirAll(host, 0o755))
 	for _, name := range []string{unfinished + "x", "of someone else"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(opened.directory.pods(), name, "f"), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Join(opened.directory.podsFolder(), name, "f"), 0o755))
 	}
 
 	again, err := openFolders(directory)
 	require.NoError(t, err)
-	require.Equal(t, opened.get(opened.keys()[0]), again.get(opened.keys()[0]))
+	require.Equal(t, opened.folderOf(opened.podKeys()[0]), again.folderOf(opened.podKeys()[0]))
 	require.Equal(t, opened.size, again.size)
-	left, err := os.ReadDir(again.directory.pods())
+	left, err := os.ReadDir(again.directory.podsFolder())
 	require.NoError(t, err)
 	require.Len(t, left, 2)
-	require.DirExists(t, filepath.Join(again.directory.pods(), "of someone else", "f"))
+	require.DirExists(t, filepath.Join(again.directory.podsFolder(), "of someone else", "f"))
 
 	again.size = mostOfAll
 	other := prepared("other")
-	require.ErrorContains(t, again.write(other, p), "run fewer pods, or several replicas")
-	again.size = p.size()
-	require.NoError(t, again.remove(again.keys()[0]))
+	require.ErrorContains(t, again.writeFolder(other, p), "run fewer pods, or several replicas")
+	again.size = p.totalSize()
+	require.NoError(t, again.removeFolder(again.podKeys()[0]))
 	require.Zero(t, again.size)
-	require.NoDirExists(t, again.directory.pod(pod.UID))
+	require.NoDirExists(t, again.directory.podFolder(pod.UID))
 	require.DirExists(t, host, "links are not followed")
 }

@@ -10,27 +10,27 @@ import (
 	"unicode"
 )
 
-// identifier is what a shell takes for a variable. It does not show others.
+// identifier matches the names of variables that a shell shows.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// exports prints variables as export does, in the shell that a container runs: as ash and dash, which
+// exportVariables prints variables as export does, in the shell that a container runs: as ash and dash, which
 // are sh in most images, and else as bash.
-func exports(env, command []string) []string {
+func exportVariables(env, command []string) []string {
 	var all strings.Builder
-	for _, variable := range slices.Sorted(slices.Values(names(env))) {
+	for _, variable := range slices.Sorted(slices.Values(variableNames(env))) {
 		switch value := valueOf(env, variable); {
 		case !identifier.MatchString(variable):
 		case len(command) > 0 && slices.Contains([]string{"sh", "ash", "dash"}, path.Base(command[0])):
 			all.WriteString("export " + variable + "='" + strings.ReplaceAll(value, "'", `'"'"'`) + "'\n")
 		default:
-			all.WriteString("declare -x " + variable + "=" + quote(value) + "\n")
+			all.WriteString("declare -x " + variable + "=" + quoteForBash(value) + "\n")
 		}
 	}
 	return slices.Collect(strings.Lines(all.String()))
 }
 
-// names are those of variables, without those that are not NAME=value.
-func names(env []string) []string {
+// variableNames returns the names of variables. It ignores entries that are not NAME=value.
+func variableNames(env []string) []string {
 	var all []string
 	for _, variable := range env {
 		if name, _, ok := strings.Cut(variable, "="); ok && name != "" {
@@ -40,7 +40,7 @@ func names(env []string) []string {
 	return all
 }
 
-// valueOf is the value of a variable, of several of that name the last one's.
+// valueOf returns the value of a variable. The last one of a name counts.
 func valueOf(env []string, name string) string {
 	for _, variable := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {
@@ -57,8 +57,8 @@ var (
 	}
 )
 
-// quote quotes a value as bash does: with $” if any character does not print.
-func quote(value string) string {
+// quoteForBash quotes a value as bash does: with $” if any character does not print.
+func quoteForBash(value string) string {
 	if !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return `"` + inDouble.Replace(value) + `"`
 	}

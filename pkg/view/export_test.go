@@ -26,9 +26,9 @@ func TestExports(t *testing.T) {
 		`declare -x TAB=$'x\ty'`,
 		`declare -x _A="3"`,
 		`declare -x b="1"`,
-	}, lines(exports(strange, []string{"/bin/bash", "-c"})))
-	require.Empty(t, exports([]string{"no variable", "=x"}, nil))
-	require.Equal(t, []string{"export A='it'\"'\"'s\n", "2'\n", "export B=''\n"}, exports([]string{"B=", "A=it's\n2"}, []string{"/bin/ash"}))
+	}, lines(exportVariables(strange, []string{"/bin/bash", "-c"})))
+	require.Empty(t, exportVariables([]string{"no variable", "=x"}, nil))
+	require.Equal(t, []string{"export A='it'\"'\"'s\n", "2'\n", "export B=''\n"}, exportVariables([]string{"B=", "A=it's\n2"}, []string{"/bin/ash"}))
 }
 
 // lines are without their ends.
@@ -57,7 +57,7 @@ func TestExportsAsShells(t *testing.T) {
 					printed = append(printed, line)
 				}
 			}
-			require.Equal(t, printed, exports(strange, []string{shell}))
+			require.Equal(t, printed, exportVariables(strange, []string{shell}))
 		})
 	}
 }

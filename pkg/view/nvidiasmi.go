@@ -4,26 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 )
 
 // nvidiaSMI is the program that lists GPUs. A container has it where a driver mounts it.
 const nvidiaSMI = "nvidia-smi"
-
-// hasNvidiaSMI reports whether a driver mounts the program into the container.
-func hasNvidiaSMI(c *containerview.Container) bool {
-	for i := range c.Mounts {
-		if path.Base(c.Mounts[i].ContainerPath) == nvidiaSMI {
-			return true
-		}
-	}
-	return false
-}
 
 // gpu is a GPU of NVIDIA, or a partition of one.
 type gpu struct {
@@ -31,15 +23,15 @@ type gpu struct {
 	memory                                         int64
 }
 
-// gpusOf are the GPUs of a container: devices whose uuid is one of NVIDIA's.
+// gpusOf returns the GPUs of a container: devices with a uuid of NVIDIA.
 func gpusOf(c *containerview.Container) []gpu {
 	var all []gpu
 	for i := range c.Devices {
 		d := &c.Devices[i]
 		found := gpu{
-			name: attribute(d, "productName"), uuid: attribute(d, "uuid"), parent: attribute(d, "parentUUID"),
-			profile: attribute(d, "profile"), bus: attribute(d, "resource.kubernetes.io/pciBusID"),
-			driver: attribute(d, "driverVersion"), cuda: attribute(d, "cudaDriverVersion"),
+			name: attributeOf(d, "productName"), uuid: attributeOf(d, "uuid"), parent: attributeOf(d, "parentUUID"),
+			profile: attributeOf(d, "profile"), bus: attributeOf(d, "resource.kubernetes.io/pciBusID"),
+			driver: attributeOf(d, "driverVersion"), cuda: attributeOf(d, "cudaDriverVersion"),
 		}
 		if capacity, ok := d.Capacity["memory"]; ok {
 			found.memory = capacity.Value.Value() >> 20
@@ -53,8 +45,8 @@ func gpusOf(c *containerview.Container) []gpu {
 
 func (g *gpu) isMIG() bool { return strings.HasPrefix(g.uuid, "MIG-") }
 
-// attribute is the text of an attribute, or "".
-func attribute(d *containerview.Device, name string) string {
+// attributeOf returns an attribute as text, or "".
+func attributeOf(d *containerview.Device, name string) string {
 	for _, key := range []string{name, d.Driver + "/" + name} {
 		switch value := d.Attributes[resourcev1.QualifiedName(key)]; {
 		case value.StringValue != nil:
@@ -70,7 +62,7 @@ func attribute(d *containerview.Device, name string) string {
 
 const notKnown = "N/A"
 
-// smiList is what nvidia-smi -L prints.
+// smiList returns what nvidia-smi -L prints.
 func smiList(gpus []gpu) string {
 	var list strings.Builder
 	boards, inBoard := 0, 0
@@ -100,8 +92,7 @@ const (
 	whole   = "+-----------------------------------------------------------------------------------------+\n"
 )
 
-// smiTable is what nvidia-smi prints. What nobody has published is not known: what a GPU does is
-// not simulated.
+// smiTable returns what nvidia-smi prints. What nobody publishes is N/A: what a GPU does is not simulated.
 func smiTable(gpus []gpu) string {
 	if len(gpus) == 0 {
 		return "No devices were found\n"
@@ -126,13 +117,13 @@ func smiTable(gpus []gpu) string {
 	return table.String()
 }
 
-// shortVersion is a version without its patch level.
+// shortVersion cuts off the patch level of a version.
 func shortVersion(version string) string {
 	parts := strings.Split(version, ".")
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// longBus is the address of a PCI device with the long domain that the program prints.
+// longBus returns the address of a PCI device with the long domain that the program prints.
 func longBus(address string) string {
 	if domain, rest, ok := strings.Cut(address, ":"); ok && len(domain) == 4 {
 		return "0000" + strings.ToUpper(address[:len(domain)]+":"+rest)
@@ -140,9 +131,10 @@ func longBus(address string) string {
 	return address
 }
 
-// nvidiaSMIFiles are what the stand-in of the program prints, by the names of files.
+// nvidiaSMIFiles returns the files that the stand-in of the program prints, by name.
 func nvidiaSMIFiles(c *containerview.Container) map[string]string {
-	if !hasNvidiaSMI(c) {
+	isMounted := slices.ContainsFunc(c.Mounts, func(m v1alpha1.Mount) bool { return path.Base(m.ContainerPath) == nvidiaSMI })
+	if !isMounted {
 		return nil
 	}
 	gpus := gpusOf(c)

@@ -24,14 +24,14 @@ var (
 	}
 )
 
-// objectsOf are the objects of a Pod with those containers.
+// objectsOf returns the objects of a Pod.
 func objectsOf(pod *corev1.Pod, containers []containerview.Container, d Directory) []*unstructured.Unstructured {
 	var logs, execs []any
 	for i := range containers {
-		name, folder := containers[i].Name, d.container(pod.UID, containers[i].Name)
+		name, folder := containers[i].Name, d.containerFolder(pod.UID, containers[i].Name)
 		logs = append(logs, map[string]any{"containers": []any{name}, "logsFile": folder + "/" + logFile})
 		execs = append(execs, map[string]any{"containers": []any{name}, "local": map[string]any{
-			"workDir": folder + "/" + rootFolder, "envs": d.environment(folder, containers[i].Env),
+			"workDir": folder + "/" + rootFolder, "envs": d.newEnvironment(folder, containers[i].Env),
 		}})
 	}
 	return []*unstructured.Unstructured{
@@ -40,14 +40,14 @@ func objectsOf(pod *corev1.Pod, containers []containerview.Container, d Director
 	}
 }
 
-// usualPath is where programs are that no variable says the place of.
+// usualPath is the PATH of a container that sets none.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment are the variables of a program in a container. What stands in for programs comes first.
-func (d Directory) environment(folder string, env []string) []any {
+// newEnvironment returns the variables of a program in a container, with the stand-ins first in the PATH.
+func (d Directory) newEnvironment(folder string, env []string) []any {
 	var all []any
 	programs := usualPath
-	for _, name := range names(env) {
+	for _, name := range variableNames(env) {
 		if name == "PATH" {
 			programs = valueOf(env, name)
 			continue
@@ -55,7 +55,7 @@ func (d Directory) environment(folder string, env []string) []any {
 		all = append(all, map[string]any{"name": name, "value": valueOf(env, name)})
 	}
 	return append(all,
-		map[string]any{"name": "PATH", "value": d.programs() + ":" + programs},
+		map[string]any{"name": "PATH", "value": d.programsFolder() + ":" + programs},
 		map[string]any{"name": viewVariable, "value": folder})
 }
 

@@ -16,14 +16,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// The limits of what is kept of a Pod. The largest part, its variables, is in an object of the
-// API too.
+// Limits of what is written for a Pod. The largest part, its variables, is also in an API object.
 const (
 	mostInFile = 64 << 10
 	mostInPod  = 512 << 10
 )
 
-// content is what the folder of a Pod has, by paths below it.
+// content is what is in the folder of a Pod, by path below the folder.
 type content struct {
 	Folders []string
 	Files   map[string]string
@@ -31,15 +30,15 @@ type content struct {
 	Links map[string]string
 }
 
-// planned is what there is to be of a Pod.
+// planned is what has to be written for a Pod.
 type planned struct {
 	content
 	Objects []*unstructured.Unstructured
 }
 
-// wanted reports whether a Pod has a view now: from when its claims are prepared. What there is
-// stays until the Pod goes, as with a kubelet, also where its claims have gone before.
-func wanted(pod *corev1.Pod) bool {
+// wantsView reports whether a view has to be written for a Pod: its claims are prepared, and it has not
+// ended. A view that exists stays until the Pod is gone, even if its claims are deleted before.
+func wantsView(pod *corev1.Pod) bool {
 	return facts.ReadyToStart(pod) == corev1.ConditionTrue && !facts.IsTerminal(pod) && pod.DeletionTimestamp == nil
 }
 
@@ -50,17 +49,17 @@ type hosts struct {
 	shared string
 }
 
-// path is where a file of a node is: below the shared directory, where a driver has put it there, or
-// else what all nodes have.
-func (h hosts) path(name string) string {
+// hostPath returns where a file of a node is: below the shared directory if a driver has put it there, or
+// else below the folder that stands in for the hosts of all nodes.
+func (h hosts) hostPath(name string) string {
 	name = path.Clean("/" + name)
 	if h.shared != "" && strings.HasPrefix(name, h.shared+"/") {
 		return name
 	}
-	return filepath.Join(h.host(), name)
+	return filepath.Join(h.hostFolder(), name)
 }
 
-// planFor plans what there is to be of a Pod whose containers see that.
+// planFor plans the folder and the objects of a Pod.
 func planFor(pod *corev1.Pod, containers []containerview.Container, h hosts) (*planned, error) {
 	p := &planned{content: content{Files: map[string]string{}, Links: map[string]string{}}}
 	since := preparedAt(pod)
@@ -75,7 +74,7 @@ func planFor(pod *corev1.Pod, containers []containerview.Container, h hosts) (*p
 	return p, nil
 }
 
-// commandOf is the command of a container, where the Pod gives it one.
+// commandOf returns the command that the Pod gives to a container, or nil.
 func commandOf(pod *corev1.Pod, name string) []string {
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if container.Name == name {
@@ -85,7 +84,7 @@ func commandOf(pod *corev1.Pod, name string) []string {
 	return nil
 }
 
-// preparedAt is when the claims of a Pod were prepared.
+// preparedAt returns when the claims of a Pod were prepared.
 func preparedAt(pod *corev1.Pod) time.Time {
 	if condition := facts.PodCondition(pod, corev1.PodReadyToStartContainers); condition.Status != "" {
 		return condition.LastTransitionTime.Time
@@ -101,7 +100,7 @@ const (
 )
 
 func (c *content) addFiles(container *containerview.Container, command []string, since time.Time) {
-	c.Files[path.Join(container.Name, logFile)] = criLog(since, exports(container.Env, command))
+	c.Files[path.Join(container.Name, logFile)] = criLog(since, exportVariables(container.Env, command))
 	var lines strings.Builder
 	for _, variable := range container.Env {
 		lines.WriteString(variable + "\n")
@@ -112,31 +111,31 @@ func (c *content) addFiles(container *containerview.Container, command []string,
 	}
 }
 
-// addRoot adds what is mounted into a container, and empty files in the place of device nodes. Of a
-// mount inside of another one the host's folder decides.
+// addRoot adds a link for each mount of a container, and an empty file for each device node. A mount
+// inside another mount is left out: the folder of the host decides what is there.
 func (c *content) addRoot(container *containerview.Container, h hosts) {
 	root := path.Join(container.Name, rootFolder)
 	c.Folders = append(c.Folders, root) // programs begin there
 	for i := range container.Mounts {
 		mount := &container.Mounts[i]
-		if at := below(root, mount.ContainerPath); c.free(root, at) {
-			c.Links[at] = h.path(mount.HostPath)
+		if at := pathBelow(root, mount.ContainerPath); c.isFree(root, at) {
+			c.Links[at] = h.hostPath(mount.HostPath)
 		}
 	}
 	for i := range container.DeviceNodes {
-		if at := below(root, container.DeviceNodes[i].Path); c.free(root, at) {
+		if at := pathBelow(root, container.DeviceNodes[i].Path); c.isFree(root, at) {
 			c.Files[at] = ""
 		}
 	}
 }
 
-// below is a path of a container, which cannot lead out of the folder.
-func below(folder, name string) string {
+// pathBelow joins a folder and a path of a container, so that the path cannot lead out of the folder.
+func pathBelow(folder, name string) string {
 	return path.Join(folder, path.Clean("/"+name))
 }
 
-// free reports whether there is room at a path: nothing there, above or below it.
-func (c *content) free(root, at string) bool {
+// isFree reports whether nothing is at a path, above it or below it.
+func (c *content) isFree(root, at string) bool {
 	if at == root {
 		return false
 	}
@@ -147,8 +146,8 @@ func (c *content) free(root, at string) bool {
 	return !slices.ContainsFunc(taken, above)
 }
 
-// size counts what the files have.
-func (c *content) size() (all int) {
+// totalSize returns the bytes of all files.
+func (c *content) totalSize() (all int) {
 	for _, text := range c.Files {
 		all += len(text)
 	}
@@ -161,7 +160,7 @@ func (c *content) checkSize() error {
 			return fmt.Errorf("%s would have %d bytes, more than %d: have the container or the template give it shorter variables", name, size, mostInFile)
 		}
 	}
-	if size := c.size(); size > mostInPod {
+	if size := c.totalSize(); size > mostInPod {
 		return fmt.Errorf("its files would have %d bytes, more than %d: have the containers or the templates give it fewer variables", size, mostInPod)
 	}
 	return nil

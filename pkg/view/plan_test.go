@@ -86,10 +86,10 @@ func TestPlanFor(t *testing.T) {
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	h := hosts{"/v", "/plugins"}
-	require.Equal(t, "/plugins/node/host/etc/dra/file1", h.path("/plugins/node/host/etc/dra/file1"))
-	require.Equal(t, "/v/host/plugins-other/f", h.path("/plugins-other/f"))
-	require.Equal(t, "/v/host/etc/f", h.path("/plugins/../etc/f"))
-	require.Equal(t, "/v/host/etc/f", hosts{"/v", ""}.path("../../etc/f"))
+	require.Equal(t, "/plugins/node/host/etc/dra/file1", h.hostPath("/plugins/node/host/etc/dra/file1"))
+	require.Equal(t, "/v/host/plugins-other/f", h.hostPath("/plugins-other/f"))
+	require.Equal(t, "/v/host/etc/f", h.hostPath("/plugins/../etc/f"))
+	require.Equal(t, "/v/host/etc/f", hosts{"/v", ""}.hostPath("../../etc/f"))
 }
 
 // TestLogOfShell: the log is that of the shell which the Pod has the container run.
@@ -137,14 +137,14 @@ func TestTooLarge(t *testing.T) {
 
 func TestWanted(t *testing.T) {
 	t.Parallel()
-	require.True(t, wanted(prepared("p")))
-	require.False(t, wanted(claimstest.NewPod("p")))
+	require.True(t, wantsView(prepared("p")))
+	require.False(t, wantsView(claimstest.NewPod("p")))
 	ended := prepared("p")
 	ended.Status.Phase = corev1.PodSucceeded
-	require.False(t, wanted(ended))
+	require.False(t, wantsView(ended))
 	deleted := prepared("p")
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	require.False(t, wanted(deleted))
+	require.False(t, wantsView(deleted))
 }
 
 func TestNvidiaSMI(t *testing.T) {

@@ -23,14 +23,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// Viewer keeps the views of the Pods on nodes whose kwok may be the one beside it.
+// Viewer maintains the views of the Pods on nodes that the kwok beside it may manage.
 type Viewer struct {
 	Options
 	loop   *loop.Loop[types.NamespacedName]
 	writer *writer
 
 	mu sync.Mutex
-	// kept are the folders in the directory that was last wanted.
+	// kept are the folders of the directory that was configured last.
 	kept *folders
 }
 
@@ -41,7 +41,7 @@ type Options struct {
 	// Caches and Owner are run by the caller.
 	Caches *observe.Caches
 	Owner  *shard.Owner
-	// Drivers answers for the drivers of a Pod's node. It returns nil as long as they are not known.
+	// Drivers answers for the drivers of a Pod's node. It returns nil while they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
 	// Shared is the directory of real drivers, or "".
 	Shared func() string
@@ -61,10 +61,10 @@ func New(o Options) *Viewer {
 
 func (v *Viewer) addHandlers() {
 	v.Caches.Pods.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Pod]{
-		AddFunc:    v.enqueue,
-		UpdateFunc: func(_, pod *observe.Pod) { v.enqueue(pod) },
+		AddFunc:    v.enqueuePod,
+		UpdateFunc: func(_, pod *observe.Pod) { v.enqueuePod(pod) },
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
-			if v.enabled() {
+			if v.isEnabled() {
 				v.loop.Add(types.NamespacedName(deleted.GetObjectName()))
 			}
 		},
@@ -89,61 +89,60 @@ func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
 
 // Run acts until ctx ends, with that many workers.
 func (v *Viewer) Run(ctx context.Context, workers int) {
-	// Before the leases are known, no kwok would be beside us, and all folders would go.
+	// Until the leases are known, no node counts as ours, and all folders would be removed.
 	cache.WaitFor(ctx, "", slices.Concat(v.Caches.Synced(), v.Owner.Synced())...)
 	v.enqueueAll()
 	v.loop.Run(ctx, workers)
 }
 
-// directory is the one that is wanted now, or "".
-func (v *Viewer) directory() string {
+// wantedDirectory returns the configured directory, or "".
+func (v *Viewer) wantedDirectory() string {
 	if set := v.Config.Current(); v.Directory == "" && set != nil {
 		return set.ContainerView
 	}
 	return v.Directory
 }
 
-func (v *Viewer) enabled() bool { return v.directory() != "" }
+func (v *Viewer) isEnabled() bool { return v.wantedDirectory() != "" }
 
-func (v *Viewer) enqueue(pod *observe.Pod) {
-	if pod.HasClaims() && v.enabled() {
+func (v *Viewer) enqueuePod(pod *observe.Pod) {
+	if pod.HasClaims() && v.isEnabled() {
 		v.loop.Add(observe.Key(pod))
 	}
 }
 
 func (v *Viewer) enqueueNode(name string) {
 	for _, pod := range v.Caches.Pods.On(name) {
-		v.enqueue(pod)
+		v.enqueuePod(pod)
 	}
 }
 
 func (v *Viewer) enqueueUsers(claim *observe.Claim) {
 	for _, pod := range v.Caches.Pods.Using(observe.Key(claim)) {
-		v.enqueue(pod)
+		v.enqueuePod(pod)
 	}
 }
 
-// allFolders is the key under which the folders that Pods have left are looked for, since no Pod has
-// that name.
+// allFolders is the key that queues all Pods with a folder or with objects. No Pod has that name.
 var allFolders types.NamespacedName
 
-// enqueueAll looks at all Pods with claims, and at those that have left a folder. It reads nothing
-// itself: the configuration waits for it.
+// enqueueAll queues all Pods with claims, and those that have left a folder. It reads no folder
+// itself, since the configuration waits for it.
 func (v *Viewer) enqueueAll() {
-	if !v.enabled() {
+	if !v.isEnabled() {
 		return
 	}
 	for pod := range v.Caches.Pods.All() {
-		v.enqueue(pod)
+		v.enqueuePod(pod)
 	}
 	v.loop.Add(allFolders)
 }
 
-// folders are those in the directory that is wanted.
-func (v *Viewer) folders() (*folders, error) {
+// wantedFolders returns the folders of the configured directory, and opens it on first use.
+func (v *Viewer) wantedFolders() (*folders, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	directory := v.directory()
+	directory := v.wantedDirectory()
 	if v.kept == nil || v.kept.named != directory {
 		opened, err := openFolders(directory)
 		if err != nil {
@@ -154,89 +153,89 @@ func (v *Viewer) folders() (*folders, error) {
 	return v.kept, nil
 }
 
-// reconcile has a Pod have the view that it should have.
+// reconcile writes, keeps or removes the view of a Pod.
 func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error {
 	set := v.Config.Current()
-	if set == nil || !v.enabled() {
+	if set == nil || !v.isEnabled() {
 		return nil
 	}
-	folders, err := v.folders()
+	folders, err := v.wantedFolders()
 	if err != nil {
 		return err
 	}
 	if key == allFolders {
-		for _, key := range append(folders.keys(), v.writer.keys()...) {
+		for _, key := range append(folders.podKeys(), v.writer.podKeys()...) {
 			v.loop.Add(key)
 		}
 		return nil
 	}
 	pod := v.Caches.Pods.Get(key)
-	node := v.serves(pod)
-	if former := folders.get(key); former != nil && (node == nil || former.UID != pod.UID) {
-		if err := folders.remove(key); err != nil {
+	node := v.servedNode(pod)
+	if former := folders.folderOf(key); former != nil && (node == nil || former.UID != pod.UID) {
+		if err := folders.removeFolder(key); err != nil {
 			return err
 		}
 	}
 	switch {
 	case pod == nil:
-		v.writer.forget(key)
-	case node != nil && wanted(pod):
-		return v.show(ctx, folders, pod, func() containerview.Drivers { return v.Drivers(set, node) })
+		v.writer.forgetPod(key)
+	case node != nil && wantsView(pod):
+		return v.showPod(ctx, folders, pod, func() containerview.Drivers { return v.Drivers(set, node) })
 	}
 	return nil
 }
 
-// show has a Pod's folder and objects be there.
-func (v *Viewer) show(ctx context.Context, folders *folders, pod *corev1.Pod, known func() containerview.Drivers) error {
-	owed := v.owes(ctx, pod, folders.directory)
-	if folders.has(pod) && !owed {
+// showPod writes the folder and the objects of a Pod that lacks them.
+func (v *Viewer) showPod(ctx context.Context, folders *folders, pod *corev1.Pod, known func() containerview.Drivers) error {
+	owed := v.mayWriteObjects(ctx, pod, folders.directory)
+	if folders.hasFolder(pod) && !owed {
 		return nil
 	}
 	drivers := known()
 	if drivers == nil {
-		v.loop.AddAfter(observe.Key(pod), askDrivers)
+		v.loop.AddAfter(observe.Key(pod), driversPollInterval)
 		return nil
 	}
-	planned, err := v.plan(pod, drivers, folders.directory)
-	if err != nil { // a claim that is not there yet comes as an event, and what a driver mends does not
-		v.loop.AddAfter(observe.Key(pod), planAgain)
+	planned, err := v.planView(pod, drivers, folders.directory)
+	if err != nil { // a missing claim queues the Pod when it comes, but a driver that is mended does not
+		v.loop.AddAfter(observe.Key(pod), planRetryInterval)
 		return loop.Terminal(err)
 	}
-	if err := folders.write(pod, planned); err != nil || !owed {
+	if err := folders.writeFolder(pod, planned); err != nil || !owed {
 		return err
 	}
-	return v.writer.write(ctx, planned.Objects)
+	return v.writer.writeObjects(ctx, planned.Objects)
 }
 
-// askDrivers is how long after the drivers of a node were not known they are asked for again.
-const askDrivers = time.Second
+// driversPollInterval is how soon a Pod is tried again while the drivers of its node are not known.
+const driversPollInterval = time.Second
 
-// planAgain is how long after a view could not be planned it is tried again.
-const planAgain = time.Minute
+// planRetryInterval is how soon a view that could not be planned is tried again.
+const planRetryInterval = time.Minute
 
-// owes reports whether this replica is to write the objects of a Pod now. They stay what they are, as
-// in a container, whatever templates say later. Where it is not known yet which are there, the Pod is
-// looked at again.
-func (v *Viewer) owes(ctx context.Context, pod *corev1.Pod, d Directory) bool {
+// mayWriteObjects reports whether this replica has to write the objects of a Pod now. Objects that exist
+// stay as they are, whatever templates say later: a running container does not change either. While the
+// existing objects are not known, the Pod is queued again.
+func (v *Viewer) mayWriteObjects(ctx context.Context, pod *corev1.Pod, d Directory) bool {
 	if !v.Owner.Acts(pod.Spec.NodeName, true) {
 		return false
 	}
-	if wait := v.writer.ready(ctx); wait > 0 {
+	if wait := v.writer.listWritten(ctx); wait > 0 {
 		v.loop.AddAfter(observe.Key(pod), wait)
 		return false
 	}
-	return !v.writer.has(pod, d)
+	return !v.writer.hasWritten(pod, d)
 }
 
-// serves is the node of a Pod, if it is a fake one whose kwok may be the one beside us.
-func (v *Viewer) serves(pod *corev1.Pod) *corev1.Node {
+// servedNode returns the node of a Pod, or nil if it is not fake or the kwok beside us does not manage it.
+func (v *Viewer) servedNode(pod *corev1.Pod) *corev1.Node {
 	if pod == nil || !v.Owner.MayServe(pod.Spec.NodeName) {
 		return nil
 	}
 	return v.Caches.Nodes.Get(pod.Spec.NodeName)
 }
 
-func (v *Viewer) plan(pod *corev1.Pod, drivers containerview.Drivers, d Directory) (*planned, error) {
+func (v *Viewer) planView(pod *corev1.Pod, drivers containerview.Drivers, d Directory) (*planned, error) {
 	containers, err := containerview.Of(pod, v.Caches.Claims.Of(pod), drivers)
 	if err != nil {
 		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)

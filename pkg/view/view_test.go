@@ -21,8 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -30,6 +28,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -105,7 +104,7 @@ func (w *world) start(directory string) {
 		Drivers: func(*config.Set, *corev1.Node) containerview.Drivers { return w.drivers() },
 		Shared:  func() string { return "" },
 	})
-	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
 	running.Go(func() { viewer.Run(ctx, 2) })
@@ -137,11 +136,7 @@ func (w *world) env(uid string) string {
 	return string(text)
 }
 
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble
 
 var (
 	pod   = prepared("p", "a")
@@ -226,7 +221,7 @@ func TestDriversNotKnown(t *testing.T) {
 		require.ElementsMatch(t, lists, w.took())
 		require.Empty(t, w.env("uid-of-p"))
 		known.Store(true)
-		time.Sleep(askDrivers)
+		time.Sleep(driversPollInterval)
 		require.Equal(t, applies, w.took())
 	})
 }
@@ -311,12 +306,12 @@ func TestNotServed(t *testing.T) {
 		w.start(w.directory)
 		require.Len(t, w.took(), 1)
 		require.NotEmpty(t, w.env("uid-of-s"))
-		time.Sleep(askAgain)
+		time.Sleep(listRetryInterval)
 		require.Len(t, w.took(), 1)
 		w.mu.Lock()
 		served = true
 		w.mu.Unlock()
-		time.Sleep(askAgain)
+		time.Sleep(listRetryInterval)
 		require.Len(t, w.took(), 2+2*4)
 	})
 }
@@ -353,7 +348,7 @@ func TestDriversMended(t *testing.T) {
 		w.start(w.directory)
 		require.ElementsMatch(t, lists, w.took())
 		mended.Store(true)
-		time.Sleep(planAgain)
+		time.Sleep(planRetryInterval)
 		require.Equal(t, applies, w.took())
 	})
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
-// askAgain is how long after the API server has not served kwok's kinds it is asked again.
-const askAgain = 20 * time.Second
+// listRetryInterval is how soon the objects are listed again after a failure.
+const listRetryInterval = 20 * time.Second
 
-// writer writes objects of kwok's, each once.
+// writer writes kwok's objects, each once.
 type writer struct {
 	client dynamic.Interface
 
 	mu sync.Mutex
-	// written are the objects of Pods, also those that others have written. It is nil until what
-	// earlier runs have written is known.
+	// written maps Pods to their objects by kind, including objects that others have written. It is nil
+	// until the objects of earlier runs are listed.
 	written map[types.NamespacedName]map[string]target
-	// next is when that is asked for again.
+	// next is when they are listed again after a failure.
 	next time.Time
 }
 
@@ -41,9 +41,9 @@ type target struct {
 	directory Directory
 }
 
-// ready lists once what earlier runs have written, so that a restart writes nothing. It returns how
-// long to wait before it is tried again, and tells of a failure itself, once for all Pods.
-func (w *writer) ready(ctx context.Context) (wait time.Duration) {
+// listWritten lists once what earlier runs have written, so that a restart writes nothing. After a
+// failure, which it logs once for all Pods, it returns how long to wait before the next call.
+func (w *writer) listWritten(ctx context.Context) (wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.written != nil {
@@ -56,19 +56,19 @@ func (w *writer) ready(ctx context.Context) (wait time.Duration) {
 	for kind, resource := range resources {
 		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue})
 		if err != nil {
-			w.written, w.next = nil, time.Now().Add(askAgain)
-			klog.FromContext(ctx).Error(err, "Cannot list objects of kwok: kubectl logs and kubectl exec show nothing of Pods until their kind is served, as with kwok's option --enable-crds=Logs,Exec, and may be listed, created and patched", "kind", kind)
-			return askAgain
+			w.written, w.next = nil, time.Now().Add(listRetryInterval)
+			klog.FromContext(ctx).Error(err, "Failed to list objects of kwok: kubectl logs and kubectl exec show nothing of Pods until their kind is served, as with kwok's option --enable-crds=Logs,Exec, and may be listed, created and patched", "kind", kind)
+			return listRetryInterval
 		}
 		for i := range list.Items {
-			w.note(&list.Items[i], kind)
+			w.noteWritten(&list.Items[i], kind)
 		}
 	}
 	return 0
 }
 
-// has reports whether all objects of a Pod are written.
-func (w *writer) has(pod *corev1.Pod, d Directory) bool {
+// hasWritten reports whether all objects of a Pod are written.
+func (w *writer) hasWritten(pod *corev1.Pod, d Directory) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	written := w.written[observe.Key(pod)]
@@ -80,28 +80,31 @@ func (w *writer) has(pod *corev1.Pod, d Directory) bool {
 	return true
 }
 
-// write writes the objects of a Pod. Where someone else has written one of that name, theirs stays.
-func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
+// writeObjects writes the objects of a Pod. It leaves alone an object of that name that somebody else owns.
+func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if w.knows(o) {
+		w.mu.Lock()
+		isWritten := w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
+		w.mu.Unlock()
+		if isWritten {
 			continue
 		}
 		_, err := w.client.Resource(resources[o.GetKind()]).Namespace(o.GetNamespace()).
 			Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue})
 		switch {
 		case apierrors.IsConflict(err):
-			klog.FromContext(ctx).V(2).Info("Left an object of kwok to who has written it", "kind", o.GetKind(), "pod", klog.KObj(o), "err", err)
+			klog.FromContext(ctx).V(2).Info("Skipped an object of kwok: another field manager owns it", "kind", o.GetKind(), "pod", klog.KObj(o), "err", err)
 		case err != nil:
 			return fmt.Errorf("apply %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
 		}
 		w.mu.Lock()
-		w.note(o, o.GetKind())
+		w.noteWritten(o, o.GetKind())
 		w.mu.Unlock()
 	}
 	return nil
 }
 
-// targetOf is what an object is for.
+// targetOf returns what an object is for.
 func targetOf(o *unstructured.Unstructured) target {
 	made := target{directory: Directory(o.GetAnnotations()[v1alpha1.ContainerViewAnnotation])}
 	for _, owner := range o.GetOwnerReferences() {
@@ -110,15 +113,8 @@ func targetOf(o *unstructured.Unstructured) target {
 	return made
 }
 
-// knows reports whether an object is written.
-func (w *writer) knows(o *unstructured.Unstructured) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
-}
-
-// note notes that an object is there. The caller holds the lock.
-func (w *writer) note(o *unstructured.Unstructured, kind string) {
+// noteWritten records that an object exists. The caller holds the lock.
+func (w *writer) noteWritten(o *unstructured.Unstructured, kind string) {
 	key := observe.Key(o)
 	if w.written[key] == nil {
 		w.written[key] = map[string]target{}
@@ -126,15 +122,15 @@ func (w *writer) note(o *unstructured.Unstructured, kind string) {
 	w.written[key][kind] = targetOf(o)
 }
 
-// keys are the Pods that have objects.
-func (w *writer) keys() []types.NamespacedName {
+// podKeys returns the Pods that have objects.
+func (w *writer) podKeys() []types.NamespacedName {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.written))
 }
 
-// forget forgets the objects of a Pod that is gone.
-func (w *writer) forget(pod types.NamespacedName) {
+// forgetPod drops the objects of a Pod that is gone.
+func (w *writer) forgetPod(pod types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.written, pod)

@@ -78,8 +78,8 @@ func newAnswer(pod *corev1.Pod) *Answer {
 	return answer
 }
 
-// in puts the Pod into a state, with the reason in one line.
-func (a *Answer) in(state State, since metav1.Time, reason string) *Answer {
+// setState sets the state of the Pod, since when, and the reason in one line.
+func (a *Answer) setState(state State, since metav1.Time, reason string) *Answer {
 	a.State, a.Reason = state, reason
 	if !since.IsZero() {
 		a.Since = new(since.UTC())

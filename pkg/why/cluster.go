@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
-// Cluster is what is known of a cluster. Answers say less where parts are nil.
+// Cluster is what is known of a cluster. Answers say less if parts are nil.
 type Cluster struct {
 	// Now is for what is due.
 	Now    time.Time
@@ -47,7 +47,7 @@ func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Clu
 	return c
 }
 
-// LastSeen is when an event was last seen.
+// LastSeen returns when an event was last seen.
 func LastSeen(event *corev1.Event) time.Time {
 	switch {
 	case event.Series != nil:
@@ -67,29 +67,29 @@ func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {
 	start := facts.PodCondition(pod, corev1.PodReadyToStartContainers)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return answer.in(Terminating, *pod.DeletionTimestamp, "it is being deleted")
+		return answer.setState(Terminating, *pod.DeletionTimestamp, "it is being deleted")
 	case facts.IsTerminal(pod):
-		return answer.in(Ended, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it has ended: "+string(pod.Status.Phase))
+		return answer.setState(Ended, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it has ended: "+string(pod.Status.Phase))
 	case pod.Status.Phase == corev1.PodRunning:
-		return answer.in(Running, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it runs on node "+pod.Spec.NodeName)
+		return answer.setState(Running, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it runs on node "+pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
-		return c.unbound(ctx, answer)
+		return c.explainUnbound(ctx, answer)
 	case !facts.UsesClaims(pod):
-		return answer.in(NoClaims, scheduled.LastTransitionTime, noClaims+"; it has not started yet on node "+pod.Spec.NodeName)
+		return answer.setState(NoClaims, scheduled.LastTransitionTime, noClaims+"; it has not started yet on node "+pod.Spec.NodeName)
 	case start.Status == corev1.ConditionTrue:
-		return answer.in(Starting, start.LastTransitionTime, "its claims are prepared; "+started(pod))
+		return answer.setState(Starting, start.LastTransitionTime, "its claims are prepared; "+describeContainers(pod))
 	}
-	return c.preparing(ctx, answer.in(Preparing, scheduled.LastTransitionTime, ""))
+	return c.explainPreparing(ctx, answer.setState(Preparing, scheduled.LastTransitionTime, ""))
 }
 
 const noClaims = "it has no ResourceClaim and no extended resource of a DeviceClass, so it waits for no device"
 
-// started says what is known of containers that do not run.
-func started(pod *corev1.Pod) string {
+// describeContainers says what is known of containers that do not run.
+func describeContainers(pod *corev1.Pod) string {
 	var waiting []string
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if state := status.State.Waiting; state != nil {
-			waiting = append(waiting, joined(": ", "container "+status.Name+" waits", state.Reason, state.Message))
+			waiting = append(waiting, joinNonEmpty(": ", "container "+status.Name+" waits", state.Reason, state.Message))
 		}
 	}
 	if len(waiting) == 0 {
@@ -98,7 +98,7 @@ func started(pod *corev1.Pod) string {
 	return strings.Join(waiting, "; ")
 }
 
-// joined joins the texts that are not empty.
-func joined(separator string, texts ...string) string {
+// joinNonEmpty joins the texts that are not empty.
+func joinNonEmpty(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }

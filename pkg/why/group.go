@@ -11,7 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Group are Pods that are alike: of a namespace and an owner, and they wait for the same.
+// Group is a group of Pods of one namespace and owner that wait for the same.
 type Group struct {
 	// Answer is that of the first.
 	Answer
@@ -21,7 +21,7 @@ type Group struct {
 	PodNodes []string `json:"podNodes,omitempty"`
 }
 
-// Groups puts answers that are alike together, in the order of their Pods.
+// Groups groups answers that are alike, in the order of their Pods.
 func Groups(answers []*Answer) []*Group {
 	answers = slices.SortedStableFunc(slices.Values(answers), func(a, b *Answer) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), natural.Compare(a.Pod, b.Pod))
@@ -47,7 +47,7 @@ func Groups(answers []*Answer) []*Group {
 // uids matches the UID of an object.
 var uids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// withoutNames is the reason without what each Pod has of its own: its claims, its name and
+// withoutNames returns the reason without what each Pod has of its own: its claims, its name and
 // UID, its node, and the UIDs of claims.
 func (a *Answer) withoutNames() string {
 	var names []string
@@ -67,7 +67,7 @@ func (a *Answer) withoutNames() string {
 	return uids.ReplaceAllString(strings.NewReplacer(names...).Replace(a.Reason), "uid")
 }
 
-// Title says which Pods they are.
+// Title names the Pods of the group.
 func (g *Group) Title() string {
 	switch {
 	case len(g.Pods) == 1:
@@ -75,20 +75,16 @@ func (g *Group) Title() string {
 	case g.Owner != "":
 		return fmt.Sprintf("%d Pods of %s", len(g.Pods), g.Owner)
 	}
-	return some(g.Pods)
-}
-
-// shown is how many names are shown of many.
-const shown = 3
-
-func some(names []string) string {
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
+	if len(g.Pods) <= maxNamed {
+		return strings.Join(g.Pods, ", ")
 	}
-	return fmt.Sprintf("%d Pods (%s, ...)", len(names), strings.Join(names[:shown], ", "))
+	return fmt.Sprintf("%d Pods (%s, ...)", len(g.Pods), strings.Join(g.Pods[:maxNamed], ", "))
 }
 
-// On says on which nodes they are.
+// maxNamed bounds the Pods that a title names.
+const maxNamed = 3
+
+// On names the node of the group, or counts its nodes.
 func (g *Group) On() string {
 	switch len(g.PodNodes) {
 	case 0:

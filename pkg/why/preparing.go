@@ -21,28 +21,32 @@ const failedCreation = "FailedResourceClaimCreation"
 // as a share of it.
 const retryJitter = 0.5
 
-// preparing says why the claims of a Pod on a node are not prepared.
-func (c *Cluster) preparing(ctx context.Context, answer *Answer) *Answer {
+// explainPreparing says why the claims of a Pod on a node are not prepared.
+func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer {
 	pod := answer.pod
-	missing := c.unprepared(pod)
+	missing := c.describeUnpreparable(pod)
 	failure := c.PrepareFailure(pod)
-	now, cause, details := c.forecast(ctx, pod)
+	now, cause, details := c.forecastPreparation(ctx, pod)
 	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
-		failure = joined(": ", cmp.Or(failure, now), cause)
+		failure = joinNonEmpty(": ", cmp.Or(failure, now), cause)
 	} else {
-		details = append([]string{"now: " + joined(": ", now, cause)}, details...)
+		details = append([]string{"now: " + joinNonEmpty(": ", now, cause)}, details...)
 	}
-	answer.Reason = joined("; ", strings.Join(missing, "; "), failure)
+	answer.Reason = joinNonEmpty("; ", strings.Join(missing, "; "), failure)
 	if answer.Reason == "" {
-		answer.Reason = "not prepared yet: " + strings.Join(claimNames(pod), ", ")
+		var names []string
+		for _, key := range facts.ClaimKeys(pod) {
+			names = append(names, key.Name)
+		}
+		answer.Reason = "not prepared yet: " + strings.Join(names, ", ")
 	}
 	answer.Details = append(answer.Details, details...)
-	answer.Details = append(answer.Details, c.tries(pod)...)
+	answer.Details = append(answer.Details, c.describeTries(pod)...)
 	return answer
 }
 
-// unprepared says which claims of a Pod cannot be prepared as they are.
-func (c *Cluster) unprepared(pod *corev1.Pod) []string {
+// describeUnpreparable says which claims of a Pod cannot be prepared as they are.
+func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
 	var missing []string
 	for _, key := range facts.ClaimKeys(pod) {
 		switch claim := c.Claims[key]; {
@@ -57,15 +61,7 @@ func (c *Cluster) unprepared(pod *corev1.Pod) []string {
 	return missing
 }
 
-func claimNames(pod *corev1.Pod) []string {
-	var names []string
-	for _, key := range facts.ClaimKeys(pod) {
-		names = append(names, key.Name)
-	}
-	return names
-}
-
-// PrepareFailure is the newest message of the kubelet about the Pod.
+// PrepareFailure returns the newest message of the kubelet about preparing the claims of a Pod.
 func (c *Cluster) PrepareFailure(pod *corev1.Pod) string {
 	if event := c.Failures[pod.UID]; event != nil && event.Reason == v1alpha1.ReasonFailedPrepare {
 		return event.Message
@@ -73,8 +69,8 @@ func (c *Cluster) PrepareFailure(pod *corev1.Pod) string {
 	return ""
 }
 
-// tries say since when preparing fails, how often, and when it is tried again.
-func (c *Cluster) tries(pod *corev1.Pod) []string {
+// describeTries says since when preparing fails, how often, and when it is tried again.
+func (c *Cluster) describeTries(pod *corev1.Pod) []string {
 	event := c.Failures[pod.UID]
 	if event == nil || event.Reason != v1alpha1.ReasonFailedPrepare {
 		return nil
@@ -84,9 +80,9 @@ func (c *Cluster) tries(pod *corev1.Pod) []string {
 	if first.IsZero() {
 		first = last
 	}
-	lines := []string{fmt.Sprintf("it has failed once, at %s", written(last))}
+	lines := []string{fmt.Sprintf("it has failed once, at %s", formatTime(last))}
 	if event.Count > 1 {
-		lines[0] = fmt.Sprintf("it has failed %d times since %s, the last time at %s", event.Count, written(first), written(last))
+		lines[0] = fmt.Sprintf("it has failed %d times since %s, the last time at %s", event.Count, formatTime(first), formatTime(last))
 	}
 	if c.Sidecar == nil {
 		return lines
@@ -94,7 +90,7 @@ func (c *Cluster) tries(pod *corev1.Pod) []string {
 	interval := c.Sidecar.Set.RetryInterval
 	latest := last.Add(interval + time.Duration(float64(interval)*retryJitter))
 	if c.Now.After(latest) {
-		return append(lines, fmt.Sprintf("the next try was due at %s: does kwok-dra run, and act for node %s?", written(latest), pod.Spec.NodeName))
+		return append(lines, fmt.Sprintf("the next try was due at %s: does kwok-dra run, and act for node %s?", formatTime(latest), pod.Spec.NodeName))
 	}
-	return append(lines, fmt.Sprintf("the next try is between %s and %s (retryInterval %s), or at once when the Pod is edited", written(last.Add(interval)), written(latest), interval))
+	return append(lines, fmt.Sprintf("the next try is between %s and %s (retryInterval %s), or at once when the Pod is edited", formatTime(last.Add(interval)), formatTime(latest), interval))
 }

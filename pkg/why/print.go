@@ -13,11 +13,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
-// Print prints an answer: the reason, and what there is to say beyond it, each on a line of its own.
+// Print prints an answer: the reason, and then each detail on its own line.
 func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
 	if a.Waits() {
-		text += " waits " + waits[a.State] + a.since(now)
+		text += " waits " + waits[a.State] + a.describeSince(now)
 	}
 	text = lineOf("", text+": "+a.Reason)
 	for _, detail := range a.Details {
@@ -31,13 +31,13 @@ func (a *Answer) Print(out io.Writer, now time.Time) error {
 	return err
 }
 
-// lineOf puts a text on one line: what others say may have several.
+// lineOf puts a text on one line, since texts of others may have several.
 func lineOf(before, text string) string {
 	return before + strings.Join(strings.Fields(text), " ") + "\n"
 }
 
-// since says how long the state has lasted.
-func (a *Answer) since(now time.Time) string {
+// describeSince says how long the state has lasted.
+func (a *Answer) describeSince(now time.Time) string {
 	if a.Since == nil {
 		return ""
 	}
@@ -47,8 +47,8 @@ func (a *Answer) since(now time.Time) string {
 // causesShown is how many causes are printed, and podsShown of how many owners of each.
 const causesShown, podsShown = 10, 4
 
-// PrintGroups prints who waits and why: each cause once, those of most Pods first. One Pod alone is
-// printed with its details.
+// PrintGroups prints which Pods wait and why: each cause once, those of most Pods first. A single
+// Pod is printed with its details.
 func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	if len(groups) == 1 && len(groups[0].Pods) == 1 {
 		return groups[0].Print(out, now)
@@ -73,10 +73,10 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	}
 	for i, c := range causes {
 		if i == causesShown {
-			text += fmt.Sprintf("and %s more: -o json has all\n\n", counted(len(causes)-i, "cause"))
+			text += fmt.Sprintf("and %s more: -o json has all\n\n", formatCount(len(causes)-i, "cause"))
 			break
 		}
-		text += c.text(now) + "\n"
+		text += c.describeCause(now) + "\n"
 	}
 	first := causes[0].groups[0]
 	text += fmt.Sprintf("Details of one: kwok-dractl why -n %s %s\n", first.Namespace, first.Pod)
@@ -84,7 +84,7 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	return err
 }
 
-// cause are the groups that wait for the same.
+// cause is a set of groups that wait for the same.
 type cause struct {
 	groups []*Group
 	pods   int
@@ -103,16 +103,16 @@ func newCause(groups []*Group) *cause {
 	return c
 }
 
-// text says how many Pods wait and why, and then which.
-func (c *cause) text(now time.Time) string {
+// describeCause says how many Pods wait and why, and then which.
+func (c *cause) describeCause(now time.Time) string {
 	first := c.groups[0]
 	verb := " wait "
 	if c.pods == 1 {
 		verb = " waits "
 	}
-	text := counted(c.pods, "Pod") + verb + waits[first.State]
+	text := formatCount(c.pods, "Pod") + verb + waits[first.State]
 	if c.longest != nil {
-		text += c.longest.since(now)
+		text += c.longest.describeSince(now)
 	}
 	text = lineOf("", text+": "+first.Reason)
 	for i, g := range c.groups {
@@ -132,7 +132,7 @@ func (c *cause) text(now time.Time) string {
 	return text
 }
 
-func counted(count int, noun string) string {
+func formatCount(count int, noun string) string {
 	if count == 1 {
 		return "1 " + noun
 	}

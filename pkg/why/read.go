@@ -41,7 +41,7 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 	return c, in, nil
 }
 
-// Configure adds what kwok-dra works with, and which driver Pods are on a node.
+// Configure adds the configuration of kwok-dra, and which driver Pods are on a node.
 func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) devices.Pods) {
 	c.Sidecar = &Sidecar{Set: set, Managed: managed, Slices: c.slices, DriverPods: pods}
 }
@@ -61,7 +61,7 @@ func Failures(ctx context.Context, client kubernetes.Interface, namespace string
 	return all, nil
 }
 
-// Waiting are the answers for the Pods that wait.
+// Waiting returns the answers for the Pods that wait.
 func (c *Cluster) Waiting(ctx context.Context, pods []*corev1.Pod) []*Answer {
 	var answers []*Answer
 	for _, pod := range pods {

@@ -21,7 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
-// Sidecar is what kwok-dra works with, as far as the cluster tells.
+// Sidecar is what kwok-dra works with, as far as the cluster shows it.
 type Sidecar struct {
 	Set *config.Set
 	// Managed are the nodes that kwok manages.
@@ -34,9 +34,9 @@ type Sidecar struct {
 	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
 }
 
-// forecast says what kwok-dra would do for a Pod now, if that is not to prepare its claims, why, and what
-// else is known.
-func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
+// forecastPreparation says what kwok-dra would do for a Pod now if it would not prepare its claims,
+// why, and what else is known.
+func (c *Cluster) forecastPreparation(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
 	if c.Nodes == nil || c.Sidecar == nil {
 		return "", "", nil
 	}
@@ -49,7 +49,7 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause str
 	}
 	node = node.DeepCopy()
 	lifecycle.Slim(node) // as the sidecar sees it
-	v := c.view(pod, node)
+	v := c.podViewOf(pod, node)
 	set := c.Sidecar.Set
 	fail, err := set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
 	prepare := false
@@ -62,13 +62,13 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause str
 	case facts.ReadyToStart(pod) == "" && set.Faithful:
 		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", "", nil
 	case !prepare && !fail:
-		return held(pod), "", nil
+		return describeUnselected(pod), "", nil
 	}
-	return c.attempt(ctx, v)
+	return c.planPreparation(ctx, v)
 }
 
-// held says that no Stage lets kwok-dra prepare the claims.
-func held(pod *corev1.Pod) string {
+// describeUnselected says that no Stage lets kwok-dra prepare the claims.
+func describeUnselected(pod *corev1.Pod) string {
 	text := "prepareWhen of the KwokDRAConfiguration does not select the Pod yet"
 	if facts.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
 		return text
@@ -86,14 +86,14 @@ const (
 	delaySetting = ".stage.kwok.x-k8s.io/delay"
 )
 
-// attempt plans as kwok-dra does.
-func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
+// planPreparation plans as kwok-dra does, and says what would keep the claims from being prepared.
+func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
 	next, err := plan.ForPod(ctx, v, c.Now)
 	if err != nil {
 		return err.Error(), "", nil
 	}
 	if next.Failure == nil { // drivers that no template names are asked last
-		missing, known := c.Sidecar.realDrivers(ctx, v)
+		missing, known := c.Sidecar.checkRealDrivers(ctx, v)
 		if missing != "" {
 			return missing, "", known
 		}
@@ -103,16 +103,16 @@ func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now, cause stri
 	case plan.ReasonNoClaim, plan.ReasonNotAllocated, plan.ReasonNotReserved:
 		return "", "", nil // the claims say it
 	case plan.ReasonNotRegistered, plan.ReasonUnavailable:
-		if causes := c.unregistered(ctx, v); len(causes) > 0 {
+		if causes := c.describeUnregistered(ctx, v); len(causes) > 0 {
 			cause, details = causes[0], causes[1:]
 		}
 	}
 	return next.Failure.Error(), cause, details
 }
 
-// realDrivers says of drivers that no template names whether they are registered, as far as
-// that is known. Missing is what keeps the claims from being prepared, if it is that.
-func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing string, known []string) {
+// checkRealDrivers says whether the drivers that no template names are registered, as far as that
+// is known. Missing is what keeps the claims from being prepared, or "".
+func (s *Sidecar) checkRealDrivers(ctx context.Context, v *plan.PodView) (missing string, known []string) {
 	for _, driver := range driversOf(v) {
 		if s.Set.HasDriver(driver) {
 			continue
@@ -134,8 +134,8 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 	return missing, known
 }
 
-// view is what kwok-dra sees of a Pod.
-func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
+// podViewOf returns what kwok-dra sees of a Pod.
+func (c *Cluster) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 	known, live := map[string]*resourcev1.ResourceClaim{}, plan.NewLive()
 	for _, key := range facts.ClaimKeys(pod) {
 		claim := c.Claims[key]
@@ -145,7 +145,7 @@ func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 		live.Claims[key.Name] = claim // what was read is live
 	}
 	return &plan.PodView{
-		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.driver(node),
+		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.newDriver(node),
 		Claims: plan.PodClaims{
 			Known: known,
 			Live:  live,
@@ -155,20 +155,20 @@ func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 	}
 }
 
-func (s *Sidecar) driver(node *corev1.Node) *templates.Driver {
+func (s *Sidecar) newDriver(node *corev1.Node) *templates.Driver {
 	return templates.New(s.Set, node, templates.Slices{
-		Of: func(driver string) (bool, error) {
+		Of: func(driver string) (has, known bool) {
 			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool {
 				return slice.Spec.Driver == driver && s.isOn(slice, node)
-			}), nil
+			}), true
 		},
 		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
-			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool { return has(slice, result) })
+			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool { return hasDeviceOf(slice, result) })
 		},
 	}, s.DriverPods(node))
 }
 
-// isOn reports whether a slice is of a node, or of a pool that it shares.
+// isOn reports whether a slice is of a node, or of a pool that the node shares.
 func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
 	if name := slice.Spec.NodeName; name != nil {
 		return *name == node.Name
@@ -177,21 +177,21 @@ func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool 
 	return t != nil && t.Selects(node)
 }
 
-func has(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceRequestAllocationResult) bool {
+func hasDeviceOf(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceRequestAllocationResult) bool {
 	return slice.Spec.Driver == result.Driver && slice.Spec.Pool.Name == result.Pool &&
 		slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == result.Device })
 }
 
-// unregistered says why the drivers of a Pod have not registered with its node, or are down.
-func (c *Cluster) unregistered(ctx context.Context, v *plan.PodView) []string {
+// describeUnregistered says why the drivers of a Pod have not registered with its node, or are down.
+func (c *Cluster) describeUnregistered(ctx context.Context, v *plan.PodView) []string {
 	if lifecycle.PluginOf(v.Node) != lifecycle.PluginUp {
 		condition := nodeCondition(v.Node, v1alpha1.PluginRegistered)
-		return []string{fmt.Sprintf("node %s has the condition %s=%s (%s): a Stage or you set it to True", v.Node.Name, condition.Type, condition.Status, joined(": ", condition.Reason, condition.Message))}
+		return []string{fmt.Sprintf("node %s has the condition %s=%s (%s): a Stage or you set it to True", v.Node.Name, condition.Type, condition.Status, joinNonEmpty(": ", condition.Reason, condition.Message))}
 	}
 	var lines []string
 	for _, driver := range driversOf(v) {
 		if c.Sidecar.Set.HasDriver(driver) {
-			causes := c.Sidecar.unpublished(ctx, driver, v.Node)
+			causes := c.Sidecar.describeUnpublished(ctx, driver, v.Node)
 			if registered, err := v.Driver.Registered(driver); err == nil && !registered && len(causes) == 0 {
 				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: kubectl describe node %s says what fails", driver, v.Node.Name, v.Node.Name)}
 			}
@@ -201,7 +201,7 @@ func (c *Cluster) unregistered(ctx context.Context, v *plan.PodView) []string {
 	return lines
 }
 
-// driversOf are those of the devices of a Pod.
+// driversOf returns the drivers of the devices of a Pod.
 func driversOf(v *plan.PodView) []string {
 	var drivers []string
 	for _, claim := range v.Claims.Known {
@@ -224,8 +224,8 @@ func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.Nod
 	return &node.Status.Conditions[i]
 }
 
-// unpublished says for each template of a driver why it publishes nothing on a node.
-func (s *Sidecar) unpublished(ctx context.Context, driver string, node *corev1.Node) []string {
+// describeUnpublished says, for each template of a driver, why it publishes nothing on a node.
+func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *corev1.Node) []string {
 	var lines []string
 	for _, t := range s.Set.Templates {
 		if t.Driver != driver && !t.MayBeOf(driver) {
@@ -235,14 +235,14 @@ func (s *Sidecar) unpublished(ctx context.Context, driver string, node *corev1.N
 			lines = append(lines, fmt.Sprintf("template %s does not select the node: %s", t.Name, unselected[0].Miss))
 			continue
 		}
-		lines = append(lines, s.missing(ctx, t, node)...)
+		lines = append(lines, s.describeTemplateWait(ctx, t, node)...)
 	}
 	return lines
 }
 
-// silence says why a driver has published nothing: that no template names it, or which nodes its
-// templates come the closest to.
-func (s *Sidecar) silence(driver string, nodes map[string]*corev1.Node) []string {
+// describeSilence says why a driver has published nothing: no template names it, or its templates
+// select no node.
+func (s *Sidecar) describeSilence(driver string, nodes map[string]*corev1.Node) []string {
 	if s == nil {
 		return nil
 	}
@@ -262,8 +262,8 @@ func (s *Sidecar) silence(driver string, nodes map[string]*corev1.Node) []string
 	return lines
 }
 
-// missing says what a template waits for on a node that it selects.
-func (s *Sidecar) missing(ctx context.Context, t *devices.Template, node *corev1.Node) []string {
+// describeTemplateWait says what a template waits for on a node that it selects.
+func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template, node *corev1.Node) []string {
 	var lines []string
 	if matches, err := s.Set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
 		lines = append(lines, err.Error())
@@ -271,13 +271,13 @@ func (s *Sidecar) missing(ctx context.Context, t *devices.Template, node *corev1
 		lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
 	}
 	if selector, ok := t.DriverPods(); ok {
-		lines = append(lines, s.notReady(t, selector, node)...)
+		lines = append(lines, s.describeDriverPods(t, selector, node)...)
 	}
 	return lines
 }
 
-// notReady says that a template has no driver Pod on a node that is Ready.
-func (s *Sidecar) notReady(t *devices.Template, selector devices.PodSelector, node *corev1.Node) []string {
+// describeDriverPods says that a template has no Ready driver Pod on a node, or returns nil.
+func (s *Sidecar) describeDriverPods(t *devices.Template, selector devices.PodSelector, node *corev1.Node) []string {
 	on, _ := s.DriverPods(node)(t)
 	var names []string
 	for _, pod := range on {

@@ -25,31 +25,39 @@ import (
 // the allocation on (DynamicResourcesArgs).
 const bindingTimeout = 10 * time.Minute
 
-// unbound says why a Pod has no node.
-func (c *Cluster) unbound(ctx context.Context, answer *Answer) *Answer {
+// explainUnbound says why a Pod has no node.
+func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
 	pod := answer.pod
 	condition := facts.PodCondition(pod, corev1.PodScheduled)
 	since := pod.CreationTimestamp
 	if condition.Status == corev1.ConditionFalse {
-		answer.Scheduler = joined(": ", condition.Reason, condition.Message)
+		answer.Scheduler = joinNonEmpty(": ", condition.Reason, condition.Message)
 		since = condition.LastTransitionTime
 	}
-	outlook := c.outlook(ctx, pod)
+	outlook := c.outlookOf(ctx, pod)
 	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
-		return answer.in(NoClaims, since, joined("; ", noClaims, gates(pod), "it has no node yet"))
+		return answer.setState(NoClaims, since, joinNonEmpty("; ", noClaims, describeGates(pod), "it has no node yet"))
 	}
 	if conditions := c.bindingConditions(pod); len(conditions) > 0 {
 		answer.Details = c.bindingTimes(pod)
-		return answer.in(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
+		return answer.setState(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
 	}
-	reason := joined("; ", gates(pod), c.uncreated(pod, outlook.Err), reasonOf(outlook))
-	answer.in(Unscheduled, since, cmp.Or(reason, c.withoutOutlook(answer)))
-	c.explain(answer, outlook)
+	verdict := ""
+	if missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err); !isMissing || missing.Kind == "deviceclass" {
+		verdict = outlook.Verdict() // other missing objects are among the missing claims
+	}
+	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), verdict)
+	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", pod.Spec.SchedulerName)
+	if c.Scheduler != nil {
+		withoutOutlook = "there are no nodes"
+	}
+	answer.setState(Unscheduled, since, cmp.Or(reason, answer.Scheduler, withoutOutlook))
+	c.addDetails(answer, outlook)
 	return answer
 }
 
-// outlook is that of a Pod as if it had no scheduling gates.
-func (c *Cluster) outlook(ctx context.Context, pod *corev1.Pod) *simulator.Outlook {
+// outlookOf asks the Scheduler about a Pod as if it had no scheduling gates.
+func (c *Cluster) outlookOf(ctx context.Context, pod *corev1.Pod) *simulator.Outlook {
 	if c.Scheduler == nil {
 		return &simulator.Outlook{}
 	}
@@ -60,8 +68,8 @@ func (c *Cluster) outlook(ctx context.Context, pod *corev1.Pod) *simulator.Outlo
 	return c.Scheduler.Outlook(ctx, pod)
 }
 
-// gates says that a Pod is not to be scheduled yet.
-func gates(pod *corev1.Pod) string {
+// describeGates names the scheduling gates that keep a Pod from being scheduled.
+func describeGates(pod *corev1.Pod) string {
 	var names []string
 	for _, gate := range pod.Spec.SchedulingGates {
 		names = append(names, gate.Name)
@@ -72,8 +80,8 @@ func gates(pod *corev1.Pod) string {
 	return "spec.schedulingGates keep it from being scheduled: " + strings.Join(names, ", ")
 }
 
-// uncreated says which claims of a Pod there are not, and why.
-func (c *Cluster) uncreated(pod *corev1.Pod, err error) string {
+// describeMissingClaims says which claims of a Pod do not exist, and why.
+func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 	var missing []string
 	for i := range pod.Spec.ResourceClaims {
 		podClaim := &pod.Spec.ResourceClaims[i]
@@ -96,34 +104,15 @@ func (c *Cluster) uncreated(pod *corev1.Pod, err error) string {
 	return strings.Join(missing, "; ")
 }
 
-// reasonOf says in one line why a Pod fits nowhere.
-func reasonOf(outlook *simulator.Outlook) string {
-	if missing, ok := errors.AsType[*simulator.Missing](outlook.Err); ok && missing.Kind != "deviceclass" {
-		return "" // it is among the claims that are not created
-	}
-	return outlook.Verdict()
-}
-
-// withoutOutlook is what the Pod itself says.
-func (c *Cluster) withoutOutlook(answer *Answer) string {
-	switch {
-	case answer.Scheduler != "":
-		return answer.Scheduler
-	case c.Scheduler != nil:
-		return "there are no nodes"
-	}
-	return fmt.Sprintf("%s has not looked at it yet", answer.pod.Spec.SchedulerName)
-}
-
-// explain adds what is known beyond the reason: other requests that get no devices, and what each
-// node lacks where nodes differ.
-func (c *Cluster) explain(a *Answer, outlook *simulator.Outlook) {
+// addDetails adds what is known beyond the reason: other requests that get no devices, and what each
+// node lacks if nodes differ.
+func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
 	a.Requests = outlook.Supplies
 	isFailing := outlook.Failing() != nil
 	for i := range outlook.Supplies {
 		supply := &outlook.Supplies[i]
 		if supply.Silent != "" {
-			a.Details = append(a.Details, c.Sidecar.silence(supply.Silent, c.Nodes)...)
+			a.Details = append(a.Details, c.Sidecar.describeSilence(supply.Silent, c.Nodes)...)
 		}
 		if line := supply.String(); len(outlook.Supplies) > 1 && !isFailing {
 			a.Details = append(a.Details, line)
@@ -139,21 +128,16 @@ func (c *Cluster) explain(a *Answer, outlook *simulator.Outlook) {
 	if outlook.Fits() && !isFailing && a.Scheduler != "" {
 		a.Details = append(a.Details, "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory")
 	}
-	a.Details = compact(a.Details)
+	said := map[string]bool{}
+	a.Details = slices.DeleteFunc(a.Details, func(line string) bool {
+		isSaid := said[line]
+		said[line] = true
+		return isSaid
+	})
 }
 
-// compact drops lines that are said already.
-func compact(lines []string) []string {
-	var kept []string
-	for _, line := range lines {
-		if !slices.Contains(kept, line) {
-			kept = append(kept, line)
-		}
-	}
-	return kept
-}
-
-// bindingConditions are those that are not True of devices that a Pod is being bound with.
+// bindingConditions returns the binding conditions that are not True, of devices with which a Pod
+// is being bound.
 func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
 	var pending []string
 	for claim, result := range c.toBeBound(pod) {
@@ -175,10 +159,14 @@ func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
 	return pending
 }
 
-// toBeBound are the devices with binding conditions of claims that are reserved for a Pod.
+// toBeBound yields the devices with binding conditions of the allocated claims that are reserved for a Pod.
 func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult] {
 	return func(yield func(*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) bool) {
-		for _, claim := range c.reserved(pod) {
+		for _, key := range facts.ClaimKeys(pod) {
+			claim := c.Claims[key]
+			if claim == nil || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {
+				continue
+			}
 			for i := range claim.Status.Allocation.Devices.Results {
 				result := &claim.Status.Allocation.Devices.Results[i]
 				if len(result.BindingConditions) > 0 && !yield(claim, result) {
@@ -189,18 +177,7 @@ func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim
 	}
 }
 
-// reserved are the allocated claims that are reserved for a Pod.
-func (c *Cluster) reserved(pod *corev1.Pod) []*resourcev1.ResourceClaim {
-	var all []*resourcev1.ResourceClaim
-	for _, key := range facts.ClaimKeys(pod) {
-		if claim := c.Claims[key]; claim != nil && claim.Status.Allocation != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
-			all = append(all, claim)
-		}
-	}
-	return all
-}
-
-// allocatedAt is when the devices that a Pod is being bound with were allocated.
+// allocatedAt returns when the devices with which a Pod is being bound were allocated.
 func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
 	var at metav1.Time
 	for claim := range c.toBeBound(pod) {
@@ -211,7 +188,7 @@ func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
 	return at
 }
 
-// bindingTimes say when the conditions are due, and how long the scheduler waits.
+// bindingTimes says when the conditions are due, and how long the scheduler waits.
 func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 	at := c.allocatedAt(pod)
 	if at.IsZero() {
@@ -222,20 +199,20 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 	for _, result := range c.toBeBound(pod) {
 		if !seen[result.Driver] {
 			seen[result.Driver] = true
-			lines = append(lines, c.Sidecar.setter(result.Driver, at.Time))
+			lines = append(lines, c.Sidecar.describeSetter(result.Driver, at.Time))
 		}
 	}
 	return append(lines, fmt.Sprintf("kube-scheduler gives the devices back at %s, by its default bindingTimeout of %s; another one is in its configuration",
-		written(at.Add(bindingTimeout)), bindingTimeout))
+		formatTime(at.Add(bindingTimeout)), bindingTimeout))
 }
 
-// setter says who sets the binding conditions of a driver's devices, and when.
-func (s *Sidecar) setter(driver string, allocated time.Time) string {
+// describeSetter says who sets the binding conditions of the devices of a driver, and when.
+func (s *Sidecar) describeSetter(driver string, allocated time.Time) string {
 	if s == nil || !s.Set.HasDriver(driver) {
 		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
 	}
 	delay := s.Set.BindingDelay
-	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, written(allocated.Add(delay)), delay)
+	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, formatTime(allocated.Add(delay)), delay)
 }
 
-func written(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func formatTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -9,11 +9,11 @@ import (
 // Adopt returns a path by which a program is to be started that belongs to the
 // cluster. Processes started by it end with the cluster, however that ends.
 func (f folder) Adopt(program string) (string, error) {
-	return f.adopt(program, f.path("bin", filepath.Base(program)))
+	return f.linkProgram(program, f.pathOf("bin", filepath.Base(program)))
 }
 
-// adopt makes link such a path.
-func (f folder) adopt(program, link string) (string, error) {
+// linkProgram makes link such a path.
+func (f folder) linkProgram(program, link string) (string, error) {
 	target, err := filepath.Abs(program)
 	if err != nil {
 		return "", fmt.Errorf("find program %s: %w", program, err)

@@ -19,15 +19,15 @@ type adminClient struct {
 }
 
 func (c *Cluster) adminClient() (*adminClient, error) {
-	apiServer, err := c.component(APIServer)
+	apiServer, err := c.componentByName(APIServer)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := tls.LoadX509KeyPair(c.state("pki", "admin.crt"), c.state("pki", "admin.key"))
+	cert, err := tls.LoadX509KeyPair(c.statePath("pki", "admin.crt"), c.statePath("pki", "admin.key"))
 	if err != nil {
 		return nil, fmt.Errorf("load the administrator's certificate: %w", err)
 	}
-	ca, err := os.ReadFile(c.state("pki", "ca.crt"))
+	ca, err := os.ReadFile(c.statePath("pki", "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("load the cluster's certificate authority: %w", err)
 	}
@@ -42,8 +42,8 @@ func (c *Cluster) adminClient() (*adminClient, error) {
 	}, nil
 }
 
-// ok says whether a GET of path succeeds.
-func (a *adminClient) ok(ctx context.Context, path string) bool {
+// succeeds says whether a GET of path succeeds.
+func (a *adminClient) succeeds(ctx context.Context, path string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, nil)
 	if err != nil {
 		return false

@@ -42,7 +42,7 @@ type Cluster struct {
 // Pod could be created in the default namespace, and everything else runs. When
 // it fails, nothing is left behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := start(ctx, o, home)
+	c, err := startCluster(ctx, o, home)
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -65,11 +65,11 @@ func temporaryHome() (string, error) {
 	return filepath.Abs(home)
 }
 
-// start starts a cluster in the directory home. Also with an error it returns a
+// startCluster starts a cluster in the directory home. Also with an error it returns a
 // cluster, of which as much runs as could be started, to be stopped by the caller.
-func start(ctx context.Context, o Options, home string) (*Cluster, error) {
+func startCluster(ctx context.Context, o Options, home string) (*Cluster, error) {
 	c := &Cluster{runner: runner{folder: folder{home, o.Name}}, options: o}
-	c.stop = sync.OnceValue(c.remove)
+	c.stop = sync.OnceValue(c.removeFolder)
 	var err error
 	// First of all: a build takes minutes, in which this process may be ended.
 	if c.watchdog, err = startWatchdog(home); err != nil {
@@ -82,9 +82,9 @@ func start(ctx context.Context, o Options, home string) (*Cluster, error) {
 	if err != nil {
 		return c, err
 	}
-	step := progress.Start(output(o), fmt.Sprintf("Starting cluster %s (Kubernetes %s, kwok %s)", o.Name, o.KubernetesVersion, o.KwokVersion))
+	step := progress.Start(outputOf(o), fmt.Sprintf("Starting cluster %s (Kubernetes %s, kwok %s)", o.Name, o.KubernetesVersion, o.KwokVersion))
 	began := time.Now()
-	err = c.create(ctx, step)
+	err = c.createCluster(ctx, step)
 	step.Finish(err)
 	if err != nil {
 		return c, fmt.Errorf("start cluster %s: %w", o.Name, err)
@@ -92,7 +92,7 @@ func start(ctx context.Context, o Options, home string) (*Cluster, error) {
 	return c, AppendTime(StartTime, time.Since(began))
 }
 
-func output(o Options) io.Writer {
+func outputOf(o Options) io.Writer {
 	if o.Output == nil {
 		return io.Discard
 	}
@@ -103,19 +103,19 @@ func output(o Options) io.Writer {
 // when they are gone. Further calls do nothing and return the same.
 func (c *Cluster) Stop() error { return c.stop() }
 
-func (c *Cluster) remove() error {
+func (c *Cluster) removeFolder() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	defer c.ports.Unlock()
-	err := remove(ctx, c.home)
+	err := removeHome(ctx, c.home)
 	if c.watchdog == nil {
 		return err
 	}
 	if err != nil {
 		// Perhaps the watchdog can still do it.
-		return errors.Join(fmt.Errorf("stop cluster %s: %w", c.Name(), err), c.watchdog.release())
+		return errors.Join(fmt.Errorf("stop cluster %s: %w", c.Name(), err), c.watchdog.cleanUpAndWait())
 	}
-	return c.watchdog.dismiss()
+	return c.watchdog.endWithoutCleanup()
 }
 
 // Versions are the versions that the cluster runs.
@@ -152,7 +152,7 @@ func (c *Cluster) KubectlInput(ctx context.Context, in io.Reader, args ...string
 // those who want its output while it runs.
 func (c *Cluster) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	// By its path in the directory of the cluster, so that it ends with it.
-	cmd := exec.CommandContext(ctx, c.path("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
-	cmd.Env = c.environment()
+	cmd := exec.CommandContext(ctx, c.pathOf("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
+	cmd.Env = c.processEnvironment()
 	return cmd
 }

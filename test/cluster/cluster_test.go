@@ -45,7 +45,7 @@ func TestCluster(t *testing.T) {
 		require.Error(t, err, out)
 	})
 	t.Run("listens on loopback only", func(t *testing.T) { requireLoopback(t, c) })
-	t.Run("has a spare port", func(t *testing.T) { require.False(t, port{c.SparePort()}.open()) })
+	t.Run("has a spare port", func(t *testing.T) { require.False(t, port{c.SparePort()}.isOpen()) })
 	t.Run("logs requests", func(t *testing.T) { requireAudit(t, c) })
 	t.Run("reports what kubectl says", func(t *testing.T) {
 		_, err := c.Kubectl(t.Context(), "get", "nothing")
@@ -203,7 +203,7 @@ func TestStartFails(t *testing.T) {
 
 func TestUpAndDown(t *testing.T) {
 	t.Parallel()
-	o, err := Options{}.complete() // for a name that nobody uses
+	o, err := Options{}.withDefaults() // for a name that nobody uses
 	require.NoError(t, err)
 	found, err := Down(t.Context(), o.Name)
 	require.NoError(t, err)

@@ -29,11 +29,11 @@ type runner struct {
 // returns when it has ended. kwokctl can only stop whole clusters. It does
 // nothing when the component does not run.
 func (r *runner) StopComponent(ctx context.Context, name string) error {
-	component, err := r.component(name)
+	component, err := r.componentByName(name)
 	if err != nil {
 		return err
 	}
-	pid, err := r.pid(name)
+	pid, err := r.readPID(name)
 	if err != nil {
 		return err
 	}
@@ -64,37 +64,37 @@ func (r *runner) StopComponent(ctx context.Context, name string) error {
 // StartComponent starts a component that was stopped and returns when it
 // listens on its ports. It does nothing when the component runs.
 func (r *runner) StartComponent(ctx context.Context, name string) error {
-	component, err := r.component(name)
+	component, err := r.componentByName(name)
 	if err != nil {
 		return err
 	}
-	if !r.ended(name) {
+	if !r.hasEnded(name) {
 		return nil
 	}
-	if err := r.fork(component); err != nil {
+	if err := r.startComponent(component); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, componentTimeout)
 	defer cancel()
 	return process.Until(ctx, "start component "+name, func() (bool, error) {
-		if r.ended(name) {
+		if r.hasEnded(name) {
 			return false, r.endedError(name)
 		}
-		return component.listens(), nil
+		return component.isListening(), nil
 	})
 }
 
-// listens says whether the component listens on all of its ports.
-func (p component) listens() bool {
-	return !slices.ContainsFunc(p.Ports, func(p port) bool { return !p.open() })
+// isListening says whether the component listens on all of its ports.
+func (p component) isListening() bool {
+	return !slices.ContainsFunc(p.Ports, func(p port) bool { return !p.isOpen() })
 }
 
 // listensAny says whether it listens on any of them.
 func (p component) listensAny() bool {
-	return slices.ContainsFunc(p.Ports, port.open)
+	return slices.ContainsFunc(p.Ports, port.isOpen)
 }
 
-func (p port) open() bool {
+func (p port) isOpen() bool {
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(loopback, strconv.Itoa(p.Port)), time.Second)
 	if err != nil {
 		return false
@@ -106,22 +106,22 @@ func (p port) open() bool {
 // ComponentPIDs are the process numbers of all components, by their names, also of those
 // that have ended.
 func (r *runner) ComponentPIDs() (map[string]int, error) {
-	components, err := r.components()
+	components, err := r.allComponents()
 	if err != nil {
 		return nil, err
 	}
 	pids := map[string]int{}
 	for _, component := range components {
-		if pids[component.Name], err = r.pid(component.Name); err != nil {
+		if pids[component.Name], err = r.readPID(component.Name); err != nil {
 			return nil, err
 		}
 	}
 	return pids, nil
 }
 
-// ended says whether a component was started and does not run any more.
-func (r *runner) ended(name string) bool {
-	pid, err := r.pid(name)
+// hasEnded says whether a component was started and does not run any more.
+func (r *runner) hasEnded(name string) bool {
+	pid, err := r.readPID(name)
 	if err != nil {
 		return false // not started yet
 	}

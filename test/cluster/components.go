@@ -48,7 +48,7 @@ func (r *runner) AddComponentWithEnv(variables map[string]string, name, program 
 	if !simpleName.MatchString(name) {
 		return fmt.Errorf("add component %q: %w", name, errName)
 	}
-	if _, err := r.component(name); !errors.Is(err, ErrUnknownComponent) {
+	if _, err := r.componentByName(name); !errors.Is(err, ErrUnknownComponent) {
 		return errors.Join(fmt.Errorf("add component %s: there is one of that name", name), err)
 	}
 	program, err := exec.LookPath(program)
@@ -60,7 +60,7 @@ func (r *runner) AddComponentWithEnv(variables map[string]string, name, program 
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
 	// A directory of its own: it may be called like a program of ours.
-	link, err := r.adopt(program, r.path("added", name))
+	link, err := r.linkProgram(program, r.pathOf("added", name))
 	if err != nil {
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
@@ -78,26 +78,26 @@ func (r *runner) AddComponentWithEnv(variables map[string]string, name, program 
 	if err != nil {
 		return fmt.Errorf("encode component %s: %w", name, err)
 	}
-	if err := os.WriteFile(r.path("added", name+addedSuffix), content, 0o644); err != nil {
+	if err := os.WriteFile(r.pathOf("added", name+addedSuffix), content, 0o644); err != nil {
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
-	return r.fork(added)
+	return r.startComponent(added)
 }
 
 // addedSuffix marks the file that describes an added component.
 const addedSuffix = ".json"
 
-// fork starts a component as kwokctl does: in the background, with a log file
+// startComponent starts a component as kwokctl does: in the background, with a log file
 // and a file with the number of the process.
-func (r *runner) fork(p component) error {
-	log, err := os.OpenFile(r.log(p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func (r *runner) startComponent(p component) error {
+	log, err := os.OpenFile(r.logPath(p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("open log of component %s: %w", p.Name, err)
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(p.Binary, p.Args...)
 	cmd.Dir = p.WorkDir
-	cmd.Env = r.environment()
+	cmd.Env = r.processEnvironment()
 	for _, env := range p.Envs {
 		cmd.Env = append(cmd.Env, env.Name+"="+env.Value)
 	}
@@ -115,8 +115,8 @@ func (r *runner) fork(p component) error {
 	return nil
 }
 
-func (r *runner) component(name string) (component, error) {
-	all, err := r.components()
+func (r *runner) componentByName(name string) (component, error) {
+	all, err := r.allComponents()
 	if err != nil {
 		return component{}, err
 	}
@@ -127,16 +127,16 @@ func (r *runner) component(name string) (component, error) {
 	return all[i], nil
 }
 
-// components are those that kwokctl has started and those added later.
-func (r *runner) components() ([]component, error) {
-	all, err := r.created()
+// allComponents are those that kwokctl has started and those added later.
+func (r *runner) allComponents() ([]component, error) {
+	all, err := r.createdComponents()
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		all[i] = r.gated(all[i])
+		all[i] = r.withFeatureGates(all[i])
 	}
-	files, err := filepath.Glob(r.path("added", "*"+addedSuffix))
+	files, err := filepath.Glob(r.pathOf("added", "*"+addedSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("list added components: %w", err)
 	}
@@ -154,9 +154,9 @@ func (r *runner) components() ([]component, error) {
 	return all, nil
 }
 
-// created reads what kwokctl has started from where it keeps it.
-func (r *runner) created() ([]component, error) {
-	f, err := os.Open(r.state("kwok.yaml"))
+// createdComponents reads what kwokctl has started from where it keeps it.
+func (r *runner) createdComponents() ([]component, error) {
+	f, err := os.Open(r.statePath("kwok.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("open state of kwokctl: %w", err)
 	}

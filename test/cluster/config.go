@@ -88,13 +88,13 @@ type settings struct {
 	programs *build.Programs
 }
 
-// write writes the configuration where kwokctl looks for it by default.
-func (s settings) write(ports ports) error {
+// writeConfiguration writes the configuration where kwokctl looks for it by default.
+func (s settings) writeConfiguration(ports ports) error {
 	config := kwokctlConfig{
 		APIVersion:        "config.kwok.x-k8s.io/v1alpha1",
 		Kind:              "KwokctlConfiguration",
 		Options:           s.kwokctlOptions(ports),
-		ComponentsPatches: patches(s.options.ExtraArgs),
+		ComponentsPatches: argumentPatches(s.options.ExtraArgs),
 	}
 	if s.options.ContainerView {
 		config.Options.EnableCRDs = append(slices.Clone(s.options.EnableCRDs), "Logs", "Exec")
@@ -102,7 +102,7 @@ func (s settings) write(ports ports) error {
 		path := filepath.Join(s.ContainerView(), "bin") + string(os.PathListSeparator) + os.Getenv("PATH")
 		config.ComponentsPatches = append(config.ComponentsPatches, componentPatches{Name: Kwok, ExtraEnvs: []env{{Name: "PATH", Value: path}}})
 	}
-	if s.programs.Stages != "" && !s.options.disabled(Kwok) {
+	if s.programs.Stages != "" && !s.options.isDisabled(Kwok) {
 		kwok, err := s.olderKwok(config.Options)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (s settings) write(ports ports) error {
 		config.Components = append(config.Components, kwok)
 	}
 	if s.options.Audit {
-		config.Options.KubeAuditPolicy = s.path("audit-policy.yaml")
+		config.Options.KubeAuditPolicy = s.pathOf("audit-policy.yaml")
 		if err := os.WriteFile(config.Options.KubeAuditPolicy, []byte(auditPolicy), 0o600); err != nil {
 			return fmt.Errorf("write audit policy: %w", err)
 		}
@@ -120,7 +120,7 @@ func (s settings) write(ports ports) error {
 	if err != nil {
 		return fmt.Errorf("encode configuration of kwokctl: %w", err)
 	}
-	if err := os.WriteFile(s.path("kwok.yaml"), document, 0o600); err != nil {
+	if err := os.WriteFile(s.pathOf("kwok.yaml"), document, 0o600); err != nil {
 		return fmt.Errorf("write configuration of kwokctl: %w", err)
 	}
 	return nil
@@ -135,8 +135,8 @@ func (s settings) kwokctlOptions(ports ports) kwokctlOptions {
 		KwokVersion:       o.KwokVersion,
 		KubeAuthorization: true,
 		KubeAdmission:     true,
-		KubeFeatureGates:  switches(o.FeatureGates),
-		KubeRuntimeConfig: switches(o.RuntimeConfig),
+		KubeFeatureGates:  formatSwitches(o.FeatureGates),
+		KubeRuntimeConfig: formatSwitches(o.RuntimeConfig),
 		Disable:           o.Disable,
 		EnableCRDs:        o.EnableCRDs,
 
@@ -156,8 +156,8 @@ func (s settings) kwokctlOptions(ports ports) kwokctlOptions {
 	}
 }
 
-// patches are our own extra arguments, and then those of the user.
-func patches(extra map[string][]string) []componentPatches {
+// argumentPatches are our own extra arguments, and then those of the user.
+func argumentPatches(extra map[string][]string) []componentPatches {
 	args := map[string][]string{
 		// Everything is thrown away, so nothing has to survive a power cut.
 		Etcd: {"unsafe-no-fsync=true"},

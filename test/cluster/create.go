@@ -18,11 +18,11 @@ import (
 // idle machine, however busy the machine.
 const startTimeout = 5 * time.Minute
 
-// create starts everything and waits until it serves.
-func (c *Cluster) create(ctx context.Context, step *progress.Step) error {
+// createCluster starts everything and waits until it serves.
+func (c *Cluster) createCluster(ctx context.Context, step *progress.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
-	if err := c.prepare(); err != nil {
+	if err := c.writeInputs(); err != nil {
 		return err
 	}
 	step.State("waiting for the API server")
@@ -33,10 +33,10 @@ func (c *Cluster) create(ctx context.Context, step *progress.Step) error {
 	return c.waitReady(ctx)
 }
 
-// prepare writes all that kwokctl needs.
-func (c *Cluster) prepare() error {
+// writeInputs writes all that kwokctl needs.
+func (c *Cluster) writeInputs() error {
 	for link, program := range map[string]string{"kwokctl": "kwokctl", "kubectl": "kubectl", Kwok: "kwok"} {
-		if _, err := c.adopt(c.programs.Path(program), c.path("bin", link)); err != nil {
+		if _, err := c.linkProgram(c.programs.Path(program), c.pathOf("bin", link)); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (c *Cluster) prepare() error {
 		return err
 	}
 	c.ports, c.sparePort = ports.lock, ports.first+portsUsed
-	return settings{c.folder, c.options, c.programs}.write(ports)
+	return settings{c.folder, c.options, c.programs}.writeConfiguration(ports)
 }
 
 // runKwokctl creates the cluster. kwokctl waits for an API server for minutes,
@@ -57,7 +57,7 @@ func (c *Cluster) prepare() error {
 func (c *Cluster) runKwokctl(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	log, err := os.Create(c.path("kwokctl.log"))
+	log, err := os.Create(c.pathOf("kwokctl.log"))
 	if err != nil {
 		return fmt.Errorf("create log of kwokctl: %w", err)
 	}
@@ -67,8 +67,8 @@ func (c *Cluster) runKwokctl(ctx context.Context) error {
 	for _, file := range c.options.Config {
 		args = append(args, "--config", file)
 	}
-	cmd := exec.CommandContext(ctx, c.path("bin", "kwokctl"), args...)
-	cmd.Env = c.environment()
+	cmd := exec.CommandContext(ctx, c.pathOf("bin", "kwokctl"), args...)
+	cmd.Env = c.processEnvironment()
 	cmd.Dir = c.home
 	// A file and no pipe: the components would keep a pipe open for ever.
 	cmd.Stdout, cmd.Stderr = log, log
@@ -77,11 +77,11 @@ func (c *Cluster) runKwokctl(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	return c.attend(ctx, cancel, done)
+	return c.waitForKwokctl(ctx, cancel, done)
 }
 
-// attend waits for kwokctl, and cancels it as soon as it waits in vain.
-func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, done <-chan error) error {
+// waitForKwokctl waits for kwokctl, and cancels it as soon as it waits in vain.
+func (c *Cluster) waitForKwokctl(ctx context.Context, cancel context.CancelCauseFunc, done <-chan error) error {
 	poll := time.NewTicker(100 * time.Millisecond)
 	defer poll.Stop()
 	for {
@@ -91,7 +91,7 @@ func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, do
 				return cause
 			}
 			if err != nil {
-				return fmt.Errorf("run kwokctl: %w, its last lines:\n%s", err, tail(c.path("kwokctl.log")))
+				return fmt.Errorf("run kwokctl: %w, its last lines:\n%s", err, lastLines(c.pathOf("kwokctl.log")))
 			}
 			return nil
 		case <-poll.C:
@@ -104,7 +104,7 @@ func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, do
 
 func (r *runner) firstEnded(names ...string) error {
 	for _, name := range names {
-		if r.ended(name) {
+		if r.hasEnded(name) {
 			return r.endedError(name)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *runner) firstEnded(names ...string) error {
 }
 
 func (r *runner) endedError(name string) error {
-	return fmt.Errorf("%s ended, its last lines:\n%s", name, tail(r.log(name)))
+	return fmt.Errorf("%s ended, its last lines:\n%s", name, lastLines(r.logPath(name)))
 }
 
 var errGaveUp = errors.New("ended again and again")
@@ -127,37 +127,37 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}
 	const attempts = 5
 	restarts := map[string]int{}
-	components, err := c.components()
+	components, err := c.allComponents()
 	if err != nil {
 		return err
 	}
 	return process.Until(ctx, "wait for the cluster", func() (bool, error) {
 		for _, component := range components {
-			if !c.ended(component.Name) {
+			if !c.hasEnded(component.Name) {
 				continue
 			}
 			if restarts[component.Name]++; restarts[component.Name] > attempts {
 				return false, fmt.Errorf("%w: %w", errGaveUp, c.endedError(component.Name))
 			}
-			if err := c.fork(component); err != nil {
+			if err := c.startComponent(component); err != nil {
 				return false, err
 			}
 		}
-		return c.serves(ctx, api), nil
+		return c.canCreatePods(ctx, api), nil
 	})
 }
 
-// serves says whether a Pod could be created: without its default ServiceAccount,
+// canCreatePods says whether a Pod could be created: without its default ServiceAccount,
 // which the controller manager makes, a namespace takes none.
-func (c *Cluster) serves(ctx context.Context, api *adminClient) bool {
-	if !api.ok(ctx, "/readyz") {
+func (c *Cluster) canCreatePods(ctx context.Context, api *adminClient) bool {
+	if !api.succeeds(ctx, "/readyz") {
 		return false
 	}
-	return c.options.disabled(ControllerManager) || api.ok(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	return c.options.isDisabled(ControllerManager) || api.succeeds(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 }
 
-// tail returns the last lines of a log.
-func tail(path string) string {
+// lastLines returns the last lines of a log.
+func lastLines(path string) string {
 	const keep = 20
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 
 // Environment are the lines by which a shell uses the cluster, and its kubectl.
 func (c *Cluster) Environment() string {
-	return fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH", quote(c.Kubeconfig()), quote(filepath.Dir(c.Binary("kubectl"))))
+	return fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH", quoteWord(c.Kubeconfig()), quoteWord(filepath.Dir(c.Binary("kubectl"))))
 }
 
-// quote makes text one word of a shell.
-func quote(text string) string {
+// quoteWord makes text one word of a shell.
+func quoteWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

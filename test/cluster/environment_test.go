@@ -8,5 +8,5 @@ import (
 
 func TestQuote(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `'/home/o'\''neil/a b'`, quote("/home/o'neil/a b"))
+	require.Equal(t, `'/home/o'\''neil/a b'`, quoteWord("/home/o'neil/a b"))
 }

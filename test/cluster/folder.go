@@ -20,10 +20,10 @@ type folder struct {
 func (f folder) Name() string { return f.name }
 
 // Kubeconfig is the path of a kubeconfig of the cluster's administrator.
-func (f folder) Kubeconfig() string { return f.state("kubeconfig.yaml") }
+func (f folder) Kubeconfig() string { return f.statePath("kubeconfig.yaml") }
 
 // Logs is the directory with a log file for each component.
-func (f folder) Logs() string { return f.state("logs") }
+func (f folder) Logs() string { return f.statePath("logs") }
 
 // AuditLog is the path of the API server's audit log, one JSON object per line
 // and finished request. Options.Audit has to be set.
@@ -31,32 +31,32 @@ func (f folder) AuditLog() string { return filepath.Join(f.Logs(), "audit.log") 
 
 // ContainerView is the directory for the option --container-view of kwok-dra.
 // Options.ContainerView has to be set.
-func (f folder) ContainerView() string { return f.path("view") }
+func (f folder) ContainerView() string { return f.pathOf("view") }
 
-// path is a path in the directory of the cluster, state one in that part of it
+// pathOf is a path in the directory of the cluster, state one in that part of it
 // which kwokctl manages.
-func (f folder) path(elem ...string) string {
+func (f folder) pathOf(elem ...string) string {
 	return filepath.Join(append([]string{f.home}, elem...)...)
 }
 
-func (f folder) state(elem ...string) string {
-	return f.path(append([]string{"clusters", f.name}, elem...)...)
+func (f folder) statePath(elem ...string) string {
+	return f.pathOf(append([]string{"clusters", f.name}, elem...)...)
 }
 
-// environment is that of every process of the cluster: ours, without what
+// processEnvironment is that of every process of the cluster: ours, without what
 // configures another kwok or cluster.
-func (f folder) environment() []string {
+func (f folder) processEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "KWOK_") || strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PATH=")
 	})
 	return append(env,
 		"KWOK_WORKDIR="+f.home,
-		"KUBECACHEDIR="+f.path("kubectl-cache"),
-		"PATH="+f.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECACHEDIR="+f.pathOf("kubectl-cache"),
+		"PATH="+f.pathOf("bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 	)
 }
 
-func (f folder) pid(name string) (int, error) {
+func (f folder) readPID(name string) (int, error) {
 	content, err := os.ReadFile(f.pidFile(name))
 	if err != nil {
 		return 0, fmt.Errorf("read process number of component %s: %w", name, err)
@@ -68,6 +68,6 @@ func (f folder) pid(name string) (int, error) {
 	return pid, nil
 }
 
-func (f folder) pidFile(name string) string { return f.state("pids", name+".pid") }
+func (f folder) pidFile(name string) string { return f.statePath("pids", name+".pid") }
 
-func (f folder) log(name string) string { return f.state("logs", name+".log") }
+func (f folder) logPath(name string) string { return f.statePath("logs", name+".log") }

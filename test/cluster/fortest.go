@@ -17,7 +17,7 @@ const LogsEnv = "KWOK_DRA_LOGS"
 // and kept.
 func ForTest(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := start(t.Context(), o, home)
+	c, err := startCluster(t.Context(), o, home)
 	t.Cleanup(func() { c.StopAfter(t) })
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +59,10 @@ func (f folder) keepLogs(t testing.TB) {
 // lastWords are the last lines of kwok and of what a test adds, such as kwok-dra: where
 // only the output of a test is kept, they tell what has failed.
 func (f folder) lastWords() string {
-	files, _ := filepath.Glob(f.log("kwok*"))
+	files, _ := filepath.Glob(f.logPath("kwok*"))
 	var all strings.Builder
 	for _, file := range files {
-		fmt.Fprintf(&all, "The last lines of %s:\n%s\n", filepath.Base(file), tail(file))
+		fmt.Fprintf(&all, "The last lines of %s:\n%s\n", filepath.Base(file), lastLines(file))
 	}
 	return all.String()
 }
@@ -85,7 +85,7 @@ func (f folder) copyLogs(test string) (string, error) {
 		return "", fmt.Errorf("create directory: %w", err)
 	}
 	files, _ := filepath.Glob(filepath.Join(f.Logs(), "*.log"))
-	for _, file := range append(files, f.path("kwokctl.log"), f.path("kwok.yaml")) {
+	for _, file := range append(files, f.pathOf("kwokctl.log"), f.pathOf("kwok.yaml")) {
 		content, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
 			continue // it failed before

@@ -18,7 +18,7 @@ var controlPlane = []string{APIServer, ControllerManager, Scheduler}
 func (c *Cluster) SetFeatureGates(ctx context.Context, gates map[string]bool) error {
 	c.gates = &gates
 	for _, name := range slices.Backward(controlPlane) {
-		if c.options.disabled(name) {
+		if c.options.isDisabled(name) {
 			continue
 		}
 		if err := c.StopComponent(ctx, name); err != nil {
@@ -33,15 +33,15 @@ func (c *Cluster) SetFeatureGates(ctx context.Context, gates map[string]bool) er
 	return c.waitReady(ctx)
 }
 
-// gated is a component with the feature gates that are in force, which are not
+// withFeatureGates is a component with the feature gates that are in force, which are not
 // those of its first start for ever.
-func (r *runner) gated(p component) component {
+func (r *runner) withFeatureGates(p component) component {
 	if r.gates == nil || !slices.Contains(controlPlane, p.Name) {
 		return p
 	}
 	p.Args = slices.DeleteFunc(slices.Clone(p.Args), func(arg string) bool { return strings.HasPrefix(arg, featureGatesFlag) })
 	if len(*r.gates) > 0 {
-		p.Args = append(p.Args, featureGatesFlag+switches(*r.gates))
+		p.Args = append(p.Args, featureGatesFlag+formatSwitches(*r.gates))
 	}
 	return p
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 func end(ending string) {
-	o, err := Options{}.complete()
+	o, err := Options{}.withDefaults()
 	if err != nil {
 		panic(err)
 	}
@@ -29,7 +29,7 @@ func end(ending string) {
 		panic(err)
 	}
 	fmt.Println(home)
-	if _, err := start(context.Background(), o, home); err != nil {
+	if _, err := startCluster(context.Background(), o, home); err != nil {
 		panic(err)
 	}
 	fmt.Println("ready")

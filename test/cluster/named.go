@@ -27,25 +27,25 @@ var ErrNotFound = errors.New("no such cluster")
 // whether it is a new one. Of a cluster that is there it starts again what has
 // ended, as all has after a reboot: what users made in it is never lost.
 func Up(ctx context.Context, o Options) (c *Cluster, created bool, err error) {
-	o, home, unlock, err := reserve(ctx, o)
+	o, home, unlock, err := lockCluster(ctx, o)
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
-	switch c, err := find(ctx, home); {
+	switch c, err := findCluster(ctx, home); {
 	case err == nil:
-		return c, false, c.resume(ctx, output(o))
+		return c, false, c.resumeCluster(ctx, outputOf(o))
 	case !errors.Is(err, ErrNotFound):
 		return nil, false, err
 	}
 	// What is there, if anything, was never complete.
-	if err := remove(ctx, home); err != nil {
+	if err := removeHome(ctx, home); err != nil {
 		return nil, false, err
 	}
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return nil, false, fmt.Errorf("create directory for cluster: %w", err)
 	}
-	c, err = start(ctx, o, home)
+	c, err = startCluster(ctx, o, home)
 	if err == nil {
 		err = c.writeState()
 	}
@@ -53,12 +53,12 @@ func Up(ctx context.Context, o Options) (c *Cluster, created bool, err error) {
 		return nil, false, errors.Join(err, c.Stop())
 	}
 	c.ports.Unlock()
-	return c, true, c.watchdog.dismiss()
+	return c, true, c.watchdog.endWithoutCleanup()
 }
 
 // Down stops the cluster of that name, and says whether there was one.
 func Down(ctx context.Context, name string) (bool, error) {
-	_, home, unlock, err := reserve(ctx, Options{Name: name})
+	_, home, unlock, err := lockCluster(ctx, Options{Name: name})
 	if err != nil {
 		return false, err
 	}
@@ -66,7 +66,7 @@ func Down(ctx context.Context, name string) (bool, error) {
 	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return true, remove(ctx, home)
+	return true, removeHome(ctx, home)
 }
 
 // Find returns a cluster that Up has started, or ErrNotFound.
@@ -75,26 +75,26 @@ func Find(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := find(ctx, home)
+	c, err := findCluster(ctx, home)
 	if err != nil {
 		return nil, fmt.Errorf("find cluster %s: %w", name, err)
 	}
 	return c, nil
 }
 
-// reserve keeps others from starting or stopping the same cluster.
-func reserve(ctx context.Context, o Options) (_ Options, home string, unlock func(), err error) {
+// lockCluster keeps others from starting or stopping the same cluster.
+func lockCluster(ctx context.Context, o Options) (_ Options, home string, unlock func(), err error) {
 	if o.Name == "" {
 		return o, "", nil, fmt.Errorf("name cluster that stays: %w", errName)
 	}
-	if o, err = o.complete(); err != nil {
+	if o, err = o.withDefaults(); err != nil {
 		return o, "", nil, err
 	}
 	if home, err = namedHome(o.Name); err != nil {
 		return o, "", nil, err
 	}
 	lock, err := filelock.Wait(ctx, home+".lock", func() {
-		fmt.Fprintf(output(o), "Waiting for another process that starts or stops cluster %s ...\n", o.Name)
+		fmt.Fprintf(outputOf(o), "Waiting for another process that starts or stops cluster %s ...\n", o.Name)
 	})
 	if err != nil {
 		return o, "", nil, err
@@ -125,13 +125,13 @@ func (c *Cluster) writeState() error {
 	if err != nil {
 		return fmt.Errorf("encode state of cluster: %w", err)
 	}
-	if err := os.WriteFile(c.path("cluster.json"), content, 0o644); err != nil {
+	if err := os.WriteFile(c.pathOf("cluster.json"), content, 0o644); err != nil {
 		return fmt.Errorf("write state of cluster: %w", err)
 	}
 	return nil
 }
 
-func find(ctx context.Context, home string) (*Cluster, error) {
+func findCluster(ctx context.Context, home string) (*Cluster, error) {
 	content, err := os.ReadFile(filepath.Join(home, "cluster.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotFound
@@ -153,12 +153,12 @@ func find(ctx context.Context, home string) (*Cluster, error) {
 		options:  Options{Name: s.Name, KubernetesVersion: s.Versions.Kubernetes, KwokVersion: s.Versions.Kwok, Disable: s.Disable},
 		programs: programs,
 	}
-	c.stop = sync.OnceValue(c.remove)
+	c.stop = sync.OnceValue(c.removeFolder)
 	return c, nil
 }
 
-// resume returns when the cluster serves, and starts what has ended of it.
-func (c *Cluster) resume(ctx context.Context, out io.Writer) error {
+// resumeCluster returns when the cluster serves, and starts what has ended of it.
+func (c *Cluster) resumeCluster(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
 	pids, err := c.ComponentPIDs()
@@ -166,7 +166,7 @@ func (c *Cluster) resume(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	api, err := c.adminClient()
-	if err == nil && c.firstEnded(slices.Collect(maps.Keys(pids))...) == nil && c.serves(ctx, api) {
+	if err == nil && c.firstEnded(slices.Collect(maps.Keys(pids))...) == nil && c.canCreatePods(ctx, api) {
 		return nil
 	}
 	step := progress.Start(out, "Starting cluster "+c.Name()+" again, with all that is in it")

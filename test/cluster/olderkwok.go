@@ -18,8 +18,8 @@ func (s settings) olderKwok(o kwokctlOptions) (component, error) {
 	args := []string{
 		"--manage-all-nodes=true",
 		"--kubeconfig=" + s.Kubeconfig(),
-		"--tls-cert-file=" + s.state("pki", "admin.crt"),
-		"--tls-private-key-file=" + s.state("pki", "admin.key"),
+		"--tls-cert-file=" + s.statePath("pki", "admin.crt"),
+		"--tls-private-key-file=" + s.statePath("pki", "admin.key"),
 		"--node-name=localhost",
 		"--node-port=" + strconv.Itoa(o.KwokControllerPort),
 		"--server-address=" + o.BindAddress + ":" + strconv.Itoa(o.KwokControllerPort),
@@ -38,9 +38,9 @@ func (s settings) olderKwok(o kwokctlOptions) (component, error) {
 	return component{
 		Name:    Kwok,
 		Links:   []string{APIServer},
-		Binary:  s.path("bin", Kwok),
+		Binary:  s.pathOf("bin", Kwok),
 		Args:    args,
-		WorkDir: s.state(),
+		WorkDir: s.statePath(),
 		Ports:   []port{{Port: o.KwokControllerPort}},
 	}, nil
 }

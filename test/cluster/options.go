@@ -65,8 +65,8 @@ var (
 	errName    = errors.New("want at most 40 lower-case letters, digits and dashes")
 )
 
-// complete returns o with defaults filled in, or what is wrong with it.
-func (o Options) complete() (Options, error) {
+// withDefaults returns o with defaults filled in, or what is wrong with it.
+func (o Options) withDefaults() (Options, error) {
 	versions, err := build.Versions{Kubernetes: o.KubernetesVersion, Kwok: o.KwokVersion}.Resolve()
 	if err != nil {
 		return o, err
@@ -92,10 +92,10 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-func (o Options) disabled(name string) bool { return slices.Contains(o.Disable, name) }
+func (o Options) isDisabled(name string) bool { return slices.Contains(o.Disable, name) }
 
-// switches writes a map of switches as the programs take it, in a fixed order.
-func switches(m map[string]bool) string {
+// formatSwitches writes a map of switches as the programs take it, in a fixed order.
+func formatSwitches(m map[string]bool) string {
 	var pairs []string
 	for name, on := range m {
 		pairs = append(pairs, name+"="+strconv.FormatBool(on))

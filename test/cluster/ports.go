@@ -45,7 +45,7 @@ func takePorts(cache string) (ports, error) {
 		if err != nil {
 			return ports{}, fmt.Errorf("take ports: %w", err)
 		}
-		if free(first) {
+		if isPortFree(first) {
 			return ports{first: first, lock: lock}, nil
 		}
 		lock.Unlock()
@@ -53,7 +53,7 @@ func takePorts(cache string) (ports, error) {
 	return ports{}, fmt.Errorf("take ports between %d and %d: %w", portsFrom, portsTo, errNoPorts)
 }
 
-func free(first int) bool {
+func isPortFree(first int) bool {
 	for port := first; port < first+portsChecked; port++ {
 		l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if err != nil {

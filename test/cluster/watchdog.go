@@ -36,26 +36,26 @@ const (
 
 func init() {
 	if home := os.Getenv(watchdogEnv); home != "" {
-		os.Exit(watch(home, os.Stdin))
+		os.Exit(runWatchdog(home, os.Stdin))
 	}
 }
 
-// watch is all that a watchdog does.
-func watch(home string, in io.Reader) int {
+// runWatchdog is all that a watchdog does.
+func runWatchdog(home string, in io.Reader) int {
 	said, _ := io.ReadAll(in)
 	if string(said) == dismissed {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	if err := remove(ctx, home); err != nil {
+	if err := removeHome(ctx, home); err != nil {
 		return 1 // nobody is left to tell
 	}
 	return 0
 }
 
-// remove ends the processes of home and removes it.
-func remove(ctx context.Context, home string) error {
+// removeHome ends the processes of home and removes it.
+func removeHome(ctx context.Context, home string) error {
 	if err := process.KillAll(ctx, home); err != nil {
 		return err
 	}
@@ -87,16 +87,16 @@ func startWatchdog(home string) (*watchdog, error) {
 	return &watchdog{cmd: cmd, pipe: pipe}, nil
 }
 
-// dismiss ends the watchdog and leaves the cluster as it is.
-func (w *watchdog) dismiss() error {
+// endWithoutCleanup ends the watchdog and leaves the cluster as it is.
+func (w *watchdog) endWithoutCleanup() error {
 	if _, err := io.WriteString(w.pipe, dismissed); err != nil {
 		return fmt.Errorf("dismiss watchdog: %w", err)
 	}
-	return w.release()
+	return w.cleanUpAndWait()
 }
 
-// release lets the watchdog do its work, and waits for it.
-func (w *watchdog) release() error {
+// cleanUpAndWait lets the watchdog do its work, and waits for it.
+func (w *watchdog) cleanUpAndWait() error {
 	_ = w.pipe.Close()
 	if err := w.cmd.Wait(); err != nil {
 		return fmt.Errorf("wait for watchdog: %w", err)

@@ -36,22 +36,18 @@ func SetResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) {
 
 // SetKwokDRAConfiguration fills in what a configuration leaves out.
 func SetKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) {
-	c.Spec.PublishWhen = cmp.Or(c.Spec.PublishWhen, whenReady())
-	c.Spec.PrepareWhen = cmp.Or(c.Spec.PrepareWhen, &kwokv1alpha1.StageSelector{})
-	c.Spec.UnprepareWhen = cmp.Or(c.Spec.UnprepareWhen, &kwokv1alpha1.StageSelector{})
-	c.Spec.PodStatus = cmp.Or(c.Spec.PodStatus, v1alpha1.PodStatusMinimal)
-	c.Spec.RetryInterval = cmp.Or(c.Spec.RetryInterval, &metav1.Duration{Duration: RetryInterval})
-	c.Spec.BindingDelay = cmp.Or(c.Spec.BindingDelay, &metav1.Duration{})
-}
-
-// whenReady selects Nodes whose condition Ready is True: a driver is a
-// DaemonSet, and its Pods start when the node is ready for them.
-func whenReady() *kwokv1alpha1.StageSelector {
-	return &kwokv1alpha1.StageSelector{
+	// A driver is a DaemonSet, whose Pods start once the Node is Ready.
+	isNodeReady := &kwokv1alpha1.StageSelector{
 		MatchExpressions: []kwokv1alpha1.MatchExpression{{
 			Key:      `.status.conditions.[] | select( .type == "Ready" ) | .status`,
 			Operator: kwokv1alpha1.SelectorOpIn,
 			Values:   []string{"True"},
 		}},
 	}
+	c.Spec.PublishWhen = cmp.Or(c.Spec.PublishWhen, isNodeReady)
+	c.Spec.PrepareWhen = cmp.Or(c.Spec.PrepareWhen, &kwokv1alpha1.StageSelector{})
+	c.Spec.UnprepareWhen = cmp.Or(c.Spec.UnprepareWhen, &kwokv1alpha1.StageSelector{})
+	c.Spec.PodStatus = cmp.Or(c.Spec.PodStatus, v1alpha1.PodStatusMinimal)
+	c.Spec.RetryInterval = cmp.Or(c.Spec.RetryInterval, &metav1.Duration{Duration: RetryInterval})
+	c.Spec.BindingDelay = cmp.Or(c.Spec.BindingDelay, &metav1.Duration{})
 }

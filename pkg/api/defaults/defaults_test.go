@@ -19,6 +19,6 @@ func TestSetDefaults(t *testing.T) {
 
 	configuration := &v1alpha1.KwokDRAConfiguration{}
 	SetKwokDRAConfiguration(configuration)
-	require.Equal(t, whenReady(), configuration.Spec.PublishWhen)
+	require.NotNil(t, configuration.Spec.PublishWhen, "a Node must be Ready")
 	require.Nil(t, configuration.Spec.RetireWhen, "only deletion of the Node retires")
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // AttributeType is the type of a device attribute, named as the field of the
@@ -141,7 +139,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	b, isBool := value.(bool)
 	switch {
 	case !slices.Contains(attributeTypes, typ):
-		return "", fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions%s", typ, suggest.DidYouMean(typ, attributeTypes))
+		return "", &UnknownTypeError{typ}
 	case (typ == AttributeString || typ == AttributeVersion || IsTemplate(text)) && isText:
 		return text, nil
 	case typ == AttributeInt && isNumber:
@@ -149,7 +147,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	case typ == AttributeBool && isBool:
 		return strconv.FormatBool(b), nil
 	case typ == AttributeVersion && isNumber:
-		return "", errors.New("must be text, since a version is no number" + version(number))
+		return "", &NumericVersionError{number}
 	case typ == AttributeString && isBool:
 		return "", errors.New("must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools")
 	case typ == AttributeString && isNumber:
@@ -162,15 +160,38 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	return "", fmt.Errorf("must hold a value of type %s", typ)
 }
 
-// version proposes a version for a number.
-func version(number json.Number) string {
-	if version := suggest.Version(number.String()); version != "" {
-		return fmt.Sprintf("; use %q", version)
-	}
-	return ""
+// UnknownTypeError is the error of an attribute whose object names a type that does not exist.
+//
+// +kubebuilder:object:generate=false
+type UnknownTypeError struct{ Type AttributeType }
+
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions", e.Type)
 }
 
-// scalarType is the type of a text without quotes.
+// Misspelled returns the unknown type and the types that exist.
+func (e *UnknownTypeError) Misspelled() (word string, known []string) {
+	for _, t := range attributeTypes {
+		known = append(known, string(t))
+	}
+	return string(e.Type), known
+}
+
+// NumericVersionError is the error of a version that is written as a number, such as 9.0.
+//
+// +kubebuilder:object:generate=false
+type NumericVersionError struct{ Number json.Number }
+
+func (e *NumericVersionError) Error() string {
+	return "must be text, since a version is no number"
+}
+
+// NumericVersion returns the number.
+func (e *NumericVersionError) NumericVersion() string {
+	return e.Number.String()
+}
+
+// scalarType is the type that a text would have without quotes.
 func scalarType(text string) AttributeType {
 	value, err := decodeNumbers([]byte(text))
 	if err != nil {

@@ -29,17 +29,16 @@ import (
 // A variable whose template yields nothing is left out, as is a mount without a
 // containerPath and a device node without a path.
 type ContainerEdits struct {
-	// PerClaim is done once for each claim of which the container names any device
-	// of the driver.
+	// PerClaim applies once to each claim with a device of the driver that the container
+	// uses.
 	PerClaim *Edits `json:"perClaim,omitempty"`
 
-	// PerRequest is done once for each request of which the container has a device,
-	// after PerClaim. It has the same fields.
+	// PerRequest applies once to each request with a device that the container has, after
+	// PerClaim. It has the same fields.
 	PerRequest *Edits `json:"perRequest,omitempty"`
 
-	// PerDevice is done for each allocated device that the container has, after
-	// PerRequest; of a device with several shares for each share. It has the same
-	// fields.
+	// PerDevice applies to each allocated device that the container has, after PerRequest.
+	// It applies to each share of a device with several shares. It has the same fields.
 	PerDevice *Edits `json:"perDevice,omitempty"`
 }
 

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DeviceTemplate is a group of like devices.
+// DeviceTemplate is a group of equal devices.
 type DeviceTemplate struct {
 	// Name is the name of the device, or with Count the stem of the names
-	// <name>-0, <name>-1, and so on. A name that is a template of .Index is the
-	// device's as it is rendered. A DNS label of at most 63 characters. Required.
+	// <name>-0, <name>-1, and so on; or a template of .Index that yields the names. A DNS
+	// label of at most 63 characters. Required.
 	Name string `json:"name"`
 
 	// Count is the number of devices, 1 to 10,000. Absent, there is one device
@@ -31,9 +31,9 @@ type DeviceTemplate struct {
 	// AllowMultipleAllocations.
 	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
 
-	// CountFrom is in place of Count where the driver's Pod says how many devices
-	// there are: a template that yields a number, 0 to 10,000. It sees .DriverPod
-	// alone, and needs DriverPod.
+	// CountFrom replaces Count if the driver's Pod says how many devices exist: a
+	// template that yields a number, 0 to 10,000. It sees .DriverPod alone, and needs
+	// DriverPod.
 	CountFrom string `json:"countFrom,omitempty"`
 
 	// Taints as in resource.k8s.io/v1.
@@ -43,9 +43,9 @@ type DeviceTemplate struct {
 	// may share the device, each with a part of its capacity. Default: false.
 	AllowMultipleAllocations *bool `json:"allowMultipleAllocations,omitempty"`
 
-	// BindsToNode as in resource.k8s.io/v1: whether an allocation of the device is
-	// good on the node only for which it was made. Default: false; but devices of
-	// a pool on a node are good only there anyway.
+	// BindsToNode as in resource.k8s.io/v1: whether an allocation of the device is valid
+	// only on the node for which it was made. Default: false, although devices of a
+	// node's own pool are valid only there anyway.
 	BindsToNode *bool `json:"bindsToNode,omitempty"`
 
 	// BindingConditions as in resource.k8s.io/v1: the types of the conditions that
@@ -53,10 +53,10 @@ type DeviceTemplate struct {
 	// at most 4. Default: none, and the Pod is bound at once.
 	BindingConditions []string `json:"bindingConditions,omitempty"`
 
-	// BindingFailureConditions as in resource.k8s.io/v1: the types of the
-	// conditions any of which, when True, has the scheduler give up the allocation.
-	// Qualified names other than those of BindingConditions, at most 4. Required
-	// where there are BindingConditions, and otherwise forbidden.
+	// BindingFailureConditions as in resource.k8s.io/v1: types of conditions. If any of
+	// them is True, the scheduler gives up the allocation. Qualified names other than
+	// those of BindingConditions, at most 4. Required with BindingConditions, and
+	// forbidden without.
 	BindingFailureConditions []string `json:"bindingFailureConditions,omitempty"`
 
 	// ConsumesCounters as in resource.k8s.io/v1: what the device takes of the
@@ -80,12 +80,12 @@ type DeviceTemplate struct {
 	// resources.
 	NodeAllocatableResources map[corev1.ResourceName]resourcev1.NodeAllocatableResource `json:"nodeAllocatableResources,omitempty"`
 
-	// Counters make a counter set <device>-counters for each device, of which the
-	// device itself takes all, and its partitions what they consume.
+	// Counters make a counter set <device>-counters for each device. The device itself
+	// takes all of it, and each partition what it consumes.
 	Counters map[string]resource.Quantity `json:"counters,omitempty"`
 
-	// Slots are counters of value 1 more in the counter set of each device, of
-	// which a partition takes some that lie side by side.
+	// Slots add counters of value 1 to the counter set of each device. A partition takes
+	// adjacent slots.
 	Slots *Slots `json:"slots,omitempty"`
 
 	// Partitions are the parts into which each device can be divided, as with MIG.
@@ -119,12 +119,12 @@ const (
 	AttributeParentUUID resourcev1.QualifiedName = "parentUUID"
 )
 
-// PartitionTemplate is a group of like partitions of a device. A partition has
-// what the device has: attributes but uuid, taints, binding conditions and so
-// on; but not its capacity. Where the device has the attribute uuid, a
-// partition has parentUUID, which is the same, and a uuid of its own. The
-// scheduler allocates a partition only while neither the whole device nor
-// other partitions have taken what it consumes (KEP-4815).
+// PartitionTemplate is a group of equal partitions of a device. A partition has
+// the attributes of the device except uuid, its taints, binding conditions and so
+// on, but not its capacity. If the device has the attribute uuid, a partition has
+// parentUUID with its value, and a uuid of its own. The scheduler allocates a
+// partition only while neither the whole device nor other partitions have taken
+// what it consumes (KEP-4815).
 type PartitionTemplate struct {
 	// Name is in the names of the partitions, <device>-<name>-0, <device>-<name>-1,
 	// and so on. A DNS label. Required.
@@ -152,7 +152,7 @@ type PartitionTemplate struct {
 	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
 }
 
-// Number is how many partitions each device has.
+// Number returns how many partitions each device has.
 func (p *PartitionTemplate) Number() int {
 	if p.Count != nil {
 		return int(*p.Count)
@@ -160,7 +160,7 @@ func (p *PartitionTemplate) Number() int {
 	return max(1, len(p.Placements))
 }
 
-// Slots is how many slots each partition takes, where it has Placements.
+// Slots returns how many slots each partition takes, if it has Placements.
 func (p *PartitionTemplate) Slots() int32 {
 	if p.Size != nil {
 		return *p.Size
@@ -168,7 +168,7 @@ func (p *PartitionTemplate) Slots() int32 {
 	return 1
 }
 
-// CounterSetTemplate is a counter set, or with Count a group of like ones.
+// CounterSetTemplate is a counter set, or with Count a group of equal ones.
 type CounterSetTemplate struct {
 	// Name is the name of the counter set, or with Count the stem of the names
 	// <name>-0, <name>-1, and so on; or a template of .Index. A DNS label of at most
@@ -178,7 +178,7 @@ type CounterSetTemplate struct {
 	// Count is the number of counter sets. Absent, there is one with just the name.
 	Count *int32 `json:"count,omitempty"`
 
-	// CountFrom is in place of Count, as that of devices.
+	// CountFrom replaces Count, as it does for devices.
 	CountFrom string `json:"countFrom,omitempty"`
 
 	// Counters as in resource.k8s.io/v1. 1 to 32.
@@ -197,11 +197,11 @@ type SliceTemplate struct {
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
 type SharedWith struct {
-	// AllNodes as in a ResourceSlice: all nodes, also those that are not fake.
+	// AllNodes as in a ResourceSlice: all nodes, even those that are not fake.
 	AllNodes bool `json:"allNodes,omitempty"`
 
-	// NodeSelector as in a ResourceSlice: the nodes that can use the pool, also
-	// those that are not fake. One term.
+	// NodeSelector as in a ResourceSlice: the nodes that can use the pool, even those
+	// that are not fake. One term.
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
 
 	// PerDeviceNodeSelection as in a ResourceSlice: each device says for itself.

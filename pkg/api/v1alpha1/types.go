@@ -27,8 +27,8 @@ type ResourcePoolTemplate struct {
 
 	Spec ResourcePoolTemplateSpec `json:"spec"`
 
-	// Status is written by kwok-dra where the template is an object in the cluster,
-	// and ignored elsewhere.
+	// Status is written by kwok-dra if the template is an object in the cluster, and
+	// ignored elsewhere.
 	Status ResourcePoolTemplateStatus `json:"status,omitzero"`
 }
 
@@ -46,7 +46,7 @@ type ResourcePoolTemplateList struct {
 // nodes.
 //
 // String values marked "template" are Go templates with kwok's functions and
-// uuid. They see .Node, the whole Node but managedFields and lastHeartbeatTime,
+// uuid. They see .Node, the whole Node except managedFields and lastHeartbeatTime,
 // and, within devices, .Index, the device's number from 0. Within partitions
 // .Index is the number of the device that is divided, .Partition that of the
 // partition, and .Placement its first slot. With DriverPod they see .DriverPod as
@@ -62,8 +62,8 @@ type ResourcePoolTemplateSpec struct {
 	Driver string `json:"driver"`
 
 	// DriverPod has the pool come and go with a Pod on the node: it is published
-	// once the Pod is Ready, and deleted 30 s after the plugin in the Pod is gone,
-	// as by the kubelet. Absent, the pool needs no Pod.
+	// once the Pod is Ready, and deleted 30 s after the plugin in the Pod has gone,
+	// as a kubelet does. Absent, the pool needs no Pod.
 	DriverPod *DriverPod `json:"driverPod,omitempty"`
 
 	// NodeSelector selects the nodes. Absent, every fake node is selected.
@@ -75,8 +75,8 @@ type ResourcePoolTemplateSpec struct {
 	SharedWith *SharedWith `json:"sharedWith,omitempty"`
 
 	// PoolName is the name of the pool, a template. It must differ from node to
-	// node, since devices are known to the scheduler as driver/pool/device.
-	// Default: the node's name; with SharedWith, where it is no template, the
+	// node, since the scheduler identifies devices by driver/pool/device. With
+	// SharedWith it is not a template. Default: the node's name; with SharedWith, the
 	// name of the ResourcePoolTemplate.
 	PoolName string `json:"poolName,omitempty"`
 
@@ -94,9 +94,9 @@ type ResourcePoolTemplateSpec struct {
 	// Default: the fewest slices within the limits of the API server.
 	Slices []SliceTemplate `json:"slices,omitempty"`
 
-	// SliceLabels are labels of the ResourceSlices, for who selects by them. Values
-	// are templates without .Index; where one yields no valid label value, such as
-	// a node's name of more than 63 characters, the slices go without the label.
+	// SliceLabels are labels of the ResourceSlices, for clients that select by label.
+	// Values are templates without .Index. If one yields an invalid label value, such as
+	// a node's name of more than 63 characters, the slices do not have the label.
 	SliceLabels map[string]string `json:"sliceLabels,omitempty"`
 
 	// PartitionTypeAttribute as in resource.k8s.io/v1 (Kubernetes 1.37, feature
@@ -163,7 +163,7 @@ type ResourcePoolTemplateStatus struct {
 	// Devices is the number of devices that are published from the template.
 	Devices int64 `json:"devices"`
 	// Installation is the installation of kwok-dra whose status this is. The numbers
-	// are of its nodes only.
+	// count only its nodes.
 	Installation string `json:"installation,omitempty"`
 }
 
@@ -193,8 +193,8 @@ type KwokDRAConfigurationList struct {
 
 // KwokDRAConfigurationSpec says when pools are published and retired, and when
 // and how claims are prepared. Selectors are those of KWOK's Stages; an empty
-// selector is always true. They see the whole Node or Pod but managedFields and,
-// of a Node, lastHeartbeatTime.
+// selector is always true. They see the whole Node or Pod except managedFields
+// and, of a Node, lastHeartbeatTime.
 type KwokDRAConfigurationSpec struct {
 	// PublishWhen selects the state of the Node in which its pools are first
 	// published. Once published, a pool stays when the selector stops matching.
@@ -211,14 +211,14 @@ type KwokDRAConfigurationSpec struct {
 
 	// FailWhen selects the state of the Pod in which preparing its claims fails. It
 	// wins over PrepareWhen. Reason and message of the Pod's condition
-	// dra.kwok.x-k8s.io/PrepareResources say why, where it is there. While a Pod
-	// waits to be bound, it has the binding conditions of its devices fail.
+	// dra.kwok.x-k8s.io/PrepareResources say why, if it exists. While a Pod waits to be
+	// bound, FailWhen makes the binding conditions of its devices fail.
 	// Default: never.
 	FailWhen *kwokv1alpha1.StageSelector `json:"failWhen,omitempty"`
 
 	// UnprepareWhen selects the state in which the claims of a Pod that has ended,
 	// or is being deleted, are unprepared: PodReadyToStartContainers is set to
-	// False. It matters where podStatus is Faithful. Default: always.
+	// False. It matters only if podStatus is Faithful. Default: always.
 	UnprepareWhen *kwokv1alpha1.StageSelector `json:"unprepareWhen,omitempty"`
 
 	// PodStatus is Minimal or Faithful. Default: Minimal.
@@ -236,8 +236,8 @@ type KwokDRAConfigurationSpec struct {
 	// PluginsDir is a directory in the file system of kwok-dra in which each fake node
 	// has a folder for the plugins of real DRA drivers: DIR/NODE/plugins_registry and
 	// DIR/NODE/plugins, as below a kubelet's root directory. Its path has at most 36
-	// characters, or those of sockets would be too long. The option --plugins-dir
-	// wins over it. Default: none; only drivers that have templates are there.
+	// characters, so that the paths of sockets are short enough. The option --plugins-dir
+	// wins over it. Default: none; only drivers with templates exist.
 	PluginsDir string `json:"pluginsDir,omitempty"`
 
 	// ContainerView is a directory that kwok-dra and kwok have under the same path. With

@@ -21,12 +21,12 @@ func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribu
 		return
 	}
 	if _, err := ResolveAttribute(attribute, attribute.Value); err != nil {
-		at.invalid(shown(attribute), "%v", err)
+		at.addInvalid(shownValue(attribute), "%v", err)
 	}
 }
 
-// shown is the value of an attribute as an error shows it: without the type.
-func shown(attribute v1alpha1.Attribute) any {
+// shownValue returns the value of an attribute as an error shows it: without the type.
+func shownValue(attribute v1alpha1.Attribute) any {
 	var typed map[string]json.RawMessage
 	encoded, err := json.Marshal(attribute)
 	if err != nil || json.Unmarshal(encoded, &typed) != nil {
@@ -35,14 +35,13 @@ func shown(attribute v1alpha1.Attribute) any {
 	return typed[string(attribute.Type)]
 }
 
-// semver is the API server's rule for version attributes: semver.org 2.0.0
-// with all three numbers.
+// semver is the API server's rule for version attributes: semver.org 2.0.0 with all three numbers.
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// ResolveAttribute makes the upstream attribute from text, the value with
-// templates rendered. The error says what text must be.
+// ResolveAttribute makes the upstream attribute of a text, which is the value with its templates
+// rendered. The error says what the text must be.
 func ResolveAttribute(a v1alpha1.Attribute, text string) (resourcev1.DeviceAttribute, error) {
 	element, isList := a.Type.Element()
 	if !isList {
@@ -75,7 +74,7 @@ func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAt
 	case v1alpha1.AttributeVersion:
 		if !semver.MatchString(text) {
 			return resourcev1.DeviceAttribute{}, errors.New("must be a version of semver.org 2.0.0, three numbers without leading zeros" +
-				use(suggest.Version(text), semver.MatchString))
+				proposeValue(suggest.Version(text), semver.MatchString))
 		}
 		return resourcev1.DeviceAttribute{VersionValue: &text}, checkLength(text)
 	case v1alpha1.AttributeInt:
@@ -94,7 +93,7 @@ func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAt
 	return resourcev1.DeviceAttribute{}, fmt.Errorf("has the unknown type %q", typ)
 }
 
-// notInteger says what a number with a fraction may be in place of an integer.
+// notInteger says what a number with a fraction probably means instead of an integer.
 func notInteger(text string) string {
 	version := suggest.Version(text)
 	if _, err := strconv.ParseFloat(text, 64); err != nil || version == "" {
@@ -110,8 +109,8 @@ func checkLength(text string) error {
 	return nil
 }
 
-// attributesOf are the attributes of a partition: those of the device but uuid,
-// its own, and, where the device has a UUID, uuid and parentUUID.
+// attributesOf returns the attributes of a partition: those of the device without uuid, its own,
+// and uuid and parentUUID if the device has a UUID.
 func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map[resourcev1.QualifiedName]v1alpha1.Attribute {
 	attributes := map[resourcev1.QualifiedName]v1alpha1.Attribute{}
 	maps.Copy(attributes, d.Attributes)
@@ -123,7 +122,7 @@ func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map
 	return attributes
 }
 
-// validateNumbers applies the API server's limits on what a device has.
+// validateNumbers applies the API server's limits on the attributes and capacities of a device.
 func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacities int, at checker) {
 	inherited := ""
 	if strings.Contains(at.path.String(), "partitions[") {
@@ -134,7 +133,7 @@ func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute,
 		maxValues   = resourcev1.ResourceSliceMaxAttributeValuesPerDevice
 	)
 	n := len(attributes) + capacities
-	at.must(n <= maxTogether, n, "attributes and capacities must be at most %d together%s", maxTogether, inherited)
+	at.requireThat(n <= maxTogether, n, "attributes and capacities must be at most %d together%s", maxTogether, inherited)
 	values := 0
 	for _, attribute := range attributes {
 		values++
@@ -142,6 +141,6 @@ func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute,
 			values += len(attribute.Elements()) - 1
 		}
 	}
-	at.must(values <= maxValues, values,
+	at.requireThat(values <= maxValues, values,
 		"values of attributes must be at most %d in all, each element of a list counted%s", maxValues, inherited)
 }

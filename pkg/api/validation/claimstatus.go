@@ -11,39 +11,37 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// validateClaimStatus checks what is no template; templates are checked when they
-// are rendered.
+// validateClaimStatus checks values without templates; templates are checked when they are rendered.
 func validateClaimStatus(c *v1alpha1.ClaimStatus, at checker) {
-	oneOf(at.child("mode"), c.Mode, v1alpha1.ClaimStatusReady, v1alpha1.ClaimStatusNone)
+	oneOf(at.atField("mode"), c.Mode, v1alpha1.ClaimStatusReady, v1alpha1.ClaimStatusNone)
 	if c.Data != nil {
-		validateData(c.Data.Raw, at.child("data"))
+		validateData(c.Data.Raw, at.atField("data"))
 	}
-	at.child("cdiDeviceIDs").nonEmpty(c.CDIDeviceIDs, "for example k8s.gpu.example.com/gpu=0")
+	at.atField("cdiDeviceIDs").checkNoneEmpty(c.CDIDeviceIDs, "for example k8s.gpu.example.com/gpu=0")
 	if c.NetworkData != nil {
-		validateNetworkData(c.NetworkData, at.child("networkData"))
+		validateNetworkData(c.NetworkData, at.atField("networkData"))
 	}
 }
 
 func validateData(data []byte, at checker) {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {
-		at.invalid(string(data), "%v", err)
+		at.addInvalid(string(data), "%v", err)
 		return
 	}
 	text, isText := value.(string)
 	_, isObject := value.(map[string]any)
 	switch {
 	case isText && !v1alpha1.IsTemplate(text):
-		at.invalid(text, "must be an object, or a template that yields one")
+		at.addInvalid(text, "must be an object, or a template that yields one")
 	case !isText && !isObject:
-		at.invalid(string(data), "must be an object, or a template that yields one")
+		at.addInvalid(string(data), "must be an object, or a template that yields one")
 	case len(data) > resourcev1.AllocatedDeviceStatusDataMaxLength:
-		at.add(field.TooLong(at.path, "", resourcev1.AllocatedDeviceStatusDataMaxLength))
+		at.addErrors(field.TooLong(at.path, "", resourcev1.AllocatedDeviceStatusDataMaxLength))
 	}
 }
 
-// ValidateNetworkData applies the API server's rules to all values that are no
-// templates.
+// ValidateNetworkData applies the API server's rules to all values without templates.
 func ValidateNetworkData(data *resourcev1.NetworkDeviceData, path *field.Path) field.ErrorList {
 	at := newChecker(path)
 	validateNetworkData(data, at)
@@ -52,20 +50,20 @@ func ValidateNetworkData(data *resourcev1.NetworkDeviceData, path *field.Path) f
 
 func validateNetworkData(data *resourcev1.NetworkDeviceData, at checker) {
 	if !v1alpha1.IsTemplate(data.InterfaceName) {
-		at.child("interfaceName").tooLong(data.InterfaceName, resourcev1.NetworkDeviceDataInterfaceNameMaxLength)
+		at.atField("interfaceName").tooLong(data.InterfaceName, resourcev1.NetworkDeviceDataInterfaceNameMaxLength)
 	}
 	if !v1alpha1.IsTemplate(data.HardwareAddress) {
-		at.child("hardwareAddress").tooLong(data.HardwareAddress, resourcev1.NetworkDeviceDataHardwareAddressMaxLength)
+		at.atField("hardwareAddress").tooLong(data.HardwareAddress, resourcev1.NetworkDeviceDataHardwareAddressMaxLength)
 	}
-	ips := at.child("ips")
+	ips := at.atField("ips")
 	ips.tooMany(len(data.IPs), resourcev1.NetworkDeviceDataMaxIPs)
 	for i, ip := range data.IPs {
 		if v1alpha1.IsTemplate(ip) {
 			continue
 		}
-		ips.add(apivalidation.IsValidInterfaceAddress(ips.path.Index(i), ip)...)
+		ips.addErrors(apivalidation.IsValidInterfaceAddress(ips.path.Index(i), ip)...)
 		if slices.Contains(data.IPs[:i], ip) {
-			ips.index(i).duplicate(ip)
+			ips.atIndex(i).addDuplicate(ip)
 		}
 	}
 }

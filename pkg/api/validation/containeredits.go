@@ -11,7 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// maxEdits bounds each list of edits.
+// maxEdits limits each list of edits.
 const maxEdits = 64
 
 // The values of DeviceNode.Type, and the letters of DeviceNode.Permissions.
@@ -20,21 +20,21 @@ const (
 	nodePermissions = "rwm"
 )
 
-// validateContainerEdits checks what is no template; templates are checked when they
-// are rendered.
+// validateContainerEdits checks values without templates; templates are checked when they are
+// rendered.
 func validateContainerEdits(c *v1alpha1.ContainerEdits, at checker) {
 	if c.PerClaim != nil {
-		validateEdits(c.PerClaim, at.child("perClaim"))
+		validateEdits(c.PerClaim, at.atField("perClaim"))
 	}
 	if c.PerRequest != nil {
-		validateEdits(c.PerRequest, at.child("perRequest"))
+		validateEdits(c.PerRequest, at.atField("perRequest"))
 	}
 	if c.PerDevice != nil {
-		validateEdits(c.PerDevice, at.child("perDevice"))
+		validateEdits(c.PerDevice, at.atField("perDevice"))
 	}
 }
 
-// ValidateEdits applies the rules of CDI to all values that are no templates.
+// ValidateEdits applies the rules of CDI to all values without templates.
 func ValidateEdits(edits *v1alpha1.Edits, path *field.Path) field.ErrorList {
 	at := newChecker(path)
 	validateEdits(edits, at)
@@ -42,56 +42,56 @@ func ValidateEdits(edits *v1alpha1.Edits, path *field.Path) field.ErrorList {
 }
 
 func validateEdits(edits *v1alpha1.Edits, at checker) {
-	env, mounts, nodes := at.child("env"), at.child("mounts"), at.child("deviceNodes")
+	env, mounts, nodes := at.atField("env"), at.atField("mounts"), at.atField("deviceNodes")
 	env.tooMany(len(edits.Env), maxEdits)
 	for i, variable := range edits.Env {
 		isVariable := v1alpha1.IsTemplate(variable) || strings.Index(variable, "=") > 0
-		env.index(i).must(isVariable, variable, "must be NAME=value, for example GPU_COUNT=1")
+		env.atIndex(i).requireThat(isVariable, variable, "must be NAME=value, for example GPU_COUNT=1")
 	}
 	mounts.tooMany(len(edits.Mounts), maxEdits)
 	for i := range edits.Mounts {
-		validateMount(&edits.Mounts[i], mounts.index(i))
+		validateMount(&edits.Mounts[i], mounts.atIndex(i))
 	}
 	nodes.tooMany(len(edits.DeviceNodes), maxEdits)
 	for i := range edits.DeviceNodes {
-		validateDeviceNode(&edits.DeviceNodes[i], nodes.index(i))
+		validateDeviceNode(&edits.DeviceNodes[i], nodes.atIndex(i))
 	}
 }
 
 func validateMount(mount *v1alpha1.Mount, at checker) {
-	at.child("hostPath").needs(mount.HostPath != "", "what is mounted, for example /usr/lib/libcuda.so")
-	validatePath(mount.ContainerPath, at.child("containerPath"))
-	at.child("options").tooMany(len(mount.Options), maxEdits)
-	at.child("options").nonEmpty(mount.Options, "for example ro")
+	at.atField("hostPath").requirePresence(mount.HostPath != "", "what is mounted, for example /usr/lib/libcuda.so")
+	validatePath(mount.ContainerPath, at.atField("containerPath"))
+	at.atField("options").tooMany(len(mount.Options), maxEdits)
+	at.atField("options").checkNoneEmpty(mount.Options, "for example ro")
 }
 
-// validatePath wants the path of something in a container.
+// validatePath requires an absolute path in a container.
 func validatePath(path string, at checker) {
-	if at.needs(path != "", "where it is in the container, for example /dev/nvidia0") && !v1alpha1.IsTemplate(path) {
-		at.must(strings.HasPrefix(path, "/"), path, "must be an absolute path; use %q", "/"+path)
+	if at.requirePresence(path != "", "where it is in the container, for example /dev/nvidia0") && !v1alpha1.IsTemplate(path) {
+		at.requireThat(strings.HasPrefix(path, "/"), path, "must be an absolute path; use %q", "/"+path)
 	}
 }
 
 func validateDeviceNode(node *v1alpha1.DeviceNode, at checker) {
-	validatePath(node.Path, at.child("path"))
+	validatePath(node.Path, at.atField("path"))
 	if !v1alpha1.IsTemplate(node.Type) {
 		isType := len(node.Type) <= 1 && strings.Contains(nodeTypes, node.Type)
-		at.child("type").must(isType, node.Type, "must be b, c, u or p")
+		at.atField("type").requireThat(isType, node.Type, "must be b, c, u or p")
 	}
 	if !v1alpha1.IsTemplate(node.Permissions) {
 		isKnown := strings.Trim(node.Permissions, nodePermissions) == ""
-		at.child("permissions").must(isKnown, node.Permissions, "must be of the letters r, w and m")
+		at.atField("permissions").requireThat(isKnown, node.Permissions, "must be of the letters r, w and m")
 	}
-	validateDeviceNumber(node.Major, at.child("major"))
-	validateDeviceNumber(node.Minor, at.child("minor"))
-	validateUint32(node.FileMode, at.child("fileMode"))
-	validateUint32(node.UID, at.child("uid"))
-	validateUint32(node.GID, at.child("gid"))
+	validateDeviceNumber(node.Major, at.atField("major"))
+	validateDeviceNumber(node.Minor, at.atField("minor"))
+	validateUint32(node.FileMode, at.atField("fileMode"))
+	validateUint32(node.UID, at.atField("uid"))
+	validateUint32(node.GID, at.atField("gid"))
 }
 
 func validateUint32(number *int64, at checker) {
 	if number != nil {
-		at.must(*number >= 0 && *number <= math.MaxUint32, *number, "must be between 0 and %d", uint32(math.MaxUint32))
+		at.requireThat(*number >= 0 && *number <= math.MaxUint32, *number, "must be between 0 and %d", uint32(math.MaxUint32))
 	}
 }
 
@@ -99,9 +99,9 @@ func validateDeviceNumber(number *intstr.IntOrString, at checker) {
 	switch {
 	case number == nil:
 	case number.Type == intstr.Int:
-		at.must(number.IntVal >= 0, number.IntVal, "must not be less than 0")
+		at.requireThat(number.IntVal >= 0, number.IntVal, "must not be less than 0")
 	case !v1alpha1.IsTemplate(number.StrVal):
 		_, err := strconv.ParseUint(number.StrVal, 10, 31)
-		at.must(err == nil, number.StrVal, "must be a number, or a template that yields one")
+		at.requireThat(err == nil, number.StrVal, "must be a number, or a template that yields one")
 	}
 }

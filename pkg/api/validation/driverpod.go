@@ -7,41 +7,40 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// validateDriver checks the name of the driver. What a template yields is checked when
-// it is rendered.
+// validateDriver checks the name of the driver. A template is checked when it is rendered.
 func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	switch templated := v1alpha1.IsTemplate(spec.Driver); {
 	case templated && spec.DriverPod == nil:
-		at.invalid(spec.Driver, "must be a DNS subdomain; it may be a template only with driverPod, whose Pod it reads")
+		at.addInvalid(spec.Driver, "must be a DNS subdomain; it may be a template only with driverPod, whose Pod it reads")
 	case !templated:
-		driverForm.require(spec.Driver, "the name of the DRA driver, for example gpu.example.com", at)
+		driverForm.checkRequiredName(spec.Driver, "the name of the DRA driver, for example gpu.example.com", at)
 	}
 }
 
-// validateDriverPod checks which Pods run the plugin of the driver.
+// validateDriverPod checks the selection of the Pods that run the plugin of the driver.
 func validateDriverPod(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	given := spec.DriverPod
 	if given == nil {
 		return
 	}
 	if spec.SharedWith != nil {
-		at.forbidden("not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two")
+		at.addForbidden("not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two")
 	}
 	if given.Namespace != "" {
-		labelForm.check(given.Namespace, at.child("namespace"))
+		labelForm.checkName(given.Namespace, at.atField("namespace"))
 	}
 	if given.Container != "" {
-		labelForm.check(given.Container, at.child("container"))
+		labelForm.checkName(given.Container, at.atField("container"))
 	}
-	selector := at.child("selector")
-	if selector.needs(len(given.Selector.MatchLabels)+len(given.Selector.MatchExpressions) > 0,
+	selector := at.atField("selector")
+	if selector.requirePresence(len(given.Selector.MatchLabels)+len(given.Selector.MatchExpressions) > 0,
 		"matchLabels, matchExpressions or both, as in spec.selector of the driver's DaemonSet; an empty one would select every Pod") {
-		selector.add(metav1validation.ValidateLabelSelector(&given.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.path)...)
+		selector.addErrors(metav1validation.ValidateLabelSelector(&given.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.path)...)
 	}
 }
 
-// ValidateDriver applies the API server's rule for the names of drivers: DNS
-// subdomains of at most 63 characters.
+// ValidateDriver applies the API server's rule for names of drivers: DNS subdomains of at most 63
+// characters.
 func ValidateDriver(name string, path *field.Path) field.ErrorList {
-	return driverForm.validate(name, path)
+	return driverForm.checkAtPath(name, path)
 }

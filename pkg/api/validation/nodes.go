@@ -10,9 +10,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// validateFakeNodes checks the selector of the nodes that a template is for.
+// validateFakeNodes checks the selector of a template's nodes.
 func validateFakeNodes(selector *corev1.NodeSelector, at checker) {
-	at.child("nodeSelectorTerms").needs(selector == nil || len(selector.NodeSelectorTerms) > 0,
+	at.atField("nodeSelectorTerms").requirePresence(selector == nil || len(selector.NodeSelectorTerms) > 0,
 		"give at least one term, or leave nodeSelector out to select every fake node")
 	validateTerms(selector, at)
 }
@@ -27,12 +27,12 @@ func validateSharedWith(shared *v1alpha1.SharedWith, at checker) {
 			given++
 		}
 	}
-	if at.must(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
-		validateOneTerm(shared.NodeSelector, at.child("nodeSelector"))
+	if at.requireThat(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
+		validateOneTerm(shared.NodeSelector, at.atField("nodeSelector"))
 	}
 }
 
-// validateNodesOf checks the nodes that a device itself says it is for.
+// validateNodesOf checks the nodes that a device selects itself.
 func validateNodesOf(device *v1alpha1.DeviceTemplate, perDevice bool, at checker) {
 	var given []string
 	if device.NodeName != "" {
@@ -46,26 +46,26 @@ func validateNodesOf(device *v1alpha1.DeviceTemplate, perDevice bool, at checker
 	}
 	switch {
 	case !perDevice && len(given) > 0:
-		at.child(given[0]).forbidden("only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector")
+		at.atField(given[0]).addForbidden("only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector")
 	case !perDevice:
 	case len(given) == 0:
-		at.required("exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection")
+		at.addRequired("exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection")
 	case len(given) > 1:
-		at.invalid(strings.Join(given, ", "), "must have exactly one of nodeName, nodeSelector and allNodes")
+		at.addInvalid(strings.Join(given, ", "), "must have exactly one of nodeName, nodeSelector and allNodes")
 	case device.AllNodes != nil && !*device.AllNodes:
-		at.child("allNodes").invalid(false, "must be true, or left out")
+		at.atField("allNodes").addInvalid(false, "must be true, or left out")
 	case device.NodeName != "" && !v1alpha1.IsTemplate(device.NodeName):
-		subdomainForm.check(device.NodeName, at.child("nodeName"))
+		subdomainForm.checkName(device.NodeName, at.atField("nodeName"))
 	default:
-		validateOneTerm(device.NodeSelector, at.child("nodeSelector"))
+		validateOneTerm(device.NodeSelector, at.atField("nodeSelector"))
 	}
 }
 
-// validateOneTerm checks a selector that a ResourceSlice has. The API server
-// wants exactly one term, for the sake of those who merge selectors.
+// validateOneTerm checks a selector of a ResourceSlice. The API server requires exactly one term, so
+// that clients can merge selectors.
 func validateOneTerm(selector *corev1.NodeSelector, at checker) {
 	if selector != nil && len(selector.NodeSelectorTerms) != 1 {
-		at.child("nodeSelectorTerms").invalid(len(selector.NodeSelectorTerms), "must have exactly one term")
+		at.atField("nodeSelectorTerms").addInvalid(len(selector.NodeSelectorTerms), "must have exactly one term")
 		return
 	}
 	validateTerms(selector, at)
@@ -76,82 +76,81 @@ func validateTerms(selector *corev1.NodeSelector, at checker) {
 		return
 	}
 	for i, term := range selector.NodeSelectorTerms {
-		at := at.child("nodeSelectorTerms").index(i)
-		at.needs(len(term.MatchExpressions)+len(term.MatchFields) > 0, "a term without matchExpressions and matchFields selects no node")
+		at := at.atField("nodeSelectorTerms").atIndex(i)
+		at.requirePresence(len(term.MatchExpressions)+len(term.MatchFields) > 0, "a term without matchExpressions and matchFields selects no node")
 		for j := range term.MatchExpressions {
-			validateExpression(&term.MatchExpressions[j], at.child("matchExpressions").index(j))
+			validateExpression(&term.MatchExpressions[j], at.atField("matchExpressions").atIndex(j))
 		}
 		for j := range term.MatchFields {
-			validateField(&term.MatchFields[j], at.child("matchFields").index(j))
+			validateField(&term.MatchFields[j], at.atField("matchFields").atIndex(j))
 		}
 	}
 }
 
 func validateExpression(expression *corev1.NodeSelectorRequirement, at checker) {
-	labelKeyForm.check(expression.Key, at.child("key"))
-	operator, values := expression.Operator, at.child("values")
+	labelKeyForm.checkName(expression.Key, at.atField("key"))
+	operator, values := expression.Operator, at.atField("values")
 	for i, value := range expression.Values {
-		labelValueForm.check(value, values.index(i))
+		labelValueForm.checkName(value, values.atIndex(i))
 	}
 	switch operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-		values.needs(len(expression.Values) > 0, "at least one with the operator %s", operator)
+		values.requirePresence(len(expression.Values) > 0, "at least one with the operator %s", operator)
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if len(expression.Values) > 0 {
-			values.forbidden("there are none with the operator " + string(operator))
+			values.addForbidden("there are none with the operator " + string(operator))
 		}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		if values.needs(len(expression.Values) == 1, "exactly one with the operator %s", operator) {
+		if values.requirePresence(len(expression.Values) == 1, "exactly one with the operator %s", operator) {
 			_, err := strconv.ParseInt(expression.Values[0], 10, 64)
-			values.index(0).must(err == nil, expression.Values[0], "must be an integer with the operator %s", operator)
+			values.atIndex(0).requireThat(err == nil, expression.Values[0], "must be an integer with the operator %s", operator)
 		}
 	default:
-		oneOf(at.child("operator"), operator,
+		oneOf(at.atField("operator"), operator,
 			corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
 			corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)
 	}
 }
 
-// validateField checks a requirement of the only field of a node that can be
-// selected by, its name.
+// validateField checks a requirement of a node's name, the only field that nodes are selected by.
 func validateField(requirement *corev1.NodeSelectorRequirement, at checker) {
-	oneOf(at.child("key"), requirement.Key, "metadata.name")
-	oneOf(at.child("operator"), requirement.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)
-	values := at.child("values")
-	values.must(len(requirement.Values) == 1, requirement.Values,
+	oneOf(at.atField("key"), requirement.Key, "metadata.name")
+	oneOf(at.atField("operator"), requirement.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)
+	values := at.atField("values")
+	values.requireThat(len(requirement.Values) == 1, requirement.Values,
 		"must be exactly one; for several nodes select by the label kubernetes.io/hostname in matchExpressions")
 	for i, name := range requirement.Values {
-		subdomainForm.check(name, values.index(i))
+		subdomainForm.checkName(name, values.atIndex(i))
 	}
 }
 
-// validateNodeResources checks what a device takes of the node's own resources.
+// validateNodeResources checks what a device consumes of the node's own resources.
 func validateNodeResources(device *v1alpha1.DeviceTemplate, at checker) {
-	eachOf(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, at checker) {
+	checkValues(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, at checker) {
 		isKnown := name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
-		at.must(isKnown, name, "must be cpu, memory or hugepages-<size>")
-		at.needs(taken.Mapping != nil || taken.Overhead != nil, "mapping, overhead or both")
+		at.requireThat(isKnown, name, "must be cpu, memory or hugepages-<size>")
+		at.requirePresence(taken.Mapping != nil || taken.Overhead != nil, "mapping, overhead or both")
 		if taken.Mapping != nil {
-			validateMapping(taken.Mapping, device.Capacity, at.child("mapping"))
+			validateMapping(taken.Mapping, device.Capacity, at.atField("mapping"))
 		}
-		if overhead, at := taken.Overhead, at.child("overhead"); overhead != nil {
-			at.needs(overhead.PerPod != nil || overhead.PerContainer != nil, "perPod, perContainer or both")
-			at.child("perPod").notNegative(overhead.PerPod)
-			at.child("perContainer").notNegative(overhead.PerContainer)
+		if overhead, at := taken.Overhead, at.atField("overhead"); overhead != nil {
+			at.requirePresence(overhead.PerPod != nil || overhead.PerContainer != nil, "perPod, perContainer or both")
+			at.atField("perPod").notNegative(overhead.PerPod)
+			at.atField("perContainer").notNegative(overhead.PerContainer)
 		}
 	})
 }
 
 func validateMapping(mapping *resourcev1.NodeAllocatableMapping, capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, at checker) {
 	key := mapping.CapacityKey
-	if !at.must((key == nil) != (mapping.DeviceMultiplier == nil), mapping, "must have exactly one of capacityKey and deviceMultiplier") {
+	if !at.requireThat((key == nil) != (mapping.DeviceMultiplier == nil), mapping, "must have exactly one of capacityKey and deviceMultiplier") {
 		return
 	}
-	at.child("deviceMultiplier").moreThanZero(mapping.DeviceMultiplier)
-	at.child("capacityMultiplier").moreThanZero(mapping.CapacityMultiplier)
-	at.must((key == nil) == (mapping.CapacityMultiplier == nil), mapping, "must have both of capacityKey and capacityMultiplier, or none")
+	at.atField("deviceMultiplier").moreThanZero(mapping.DeviceMultiplier)
+	at.atField("capacityMultiplier").moreThanZero(mapping.CapacityMultiplier)
+	at.requireThat((key == nil) == (mapping.CapacityMultiplier == nil), mapping, "must have both of capacityKey and capacityMultiplier, or none")
 	if key != nil {
 		_, has := capacities[*key]
-		at.child("capacityKey").must(has, *key, "must be the name of a capacity of the device%s", of(capacities))
+		at.atField("capacityKey").requireThat(has, *key, "must be the name of a capacity of the device%s", listNames(capacities))
 	}
 }

@@ -8,24 +8,24 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// validateParameters checks the kinds of parameters, of which there are no two alike.
+// validateParameters checks the kinds of parameters, and refuses duplicates.
 func validateParameters(p *v1alpha1.Parameters, at checker) {
-	kinds := at.child("kinds")
+	kinds := at.atField("kinds")
 	for i := range p.Kinds {
-		kind, at := &p.Kinds[i], kinds.index(i)
-		validateAPIVersion(kind.APIVersion, at.child("apiVersion"))
-		at.child("kind").needs(kind.Kind != "", "the kind of the parameters, for example GpuConfig")
+		kind, at := &p.Kinds[i], kinds.atIndex(i)
+		validateAPIVersion(kind.APIVersion, at.atField("apiVersion"))
+		at.atField("kind").requirePresence(kind.Kind != "", "the kind of the parameters, for example GpuConfig")
 		if slices.ContainsFunc(p.Kinds[:i], func(other v1alpha1.ParametersKind) bool {
 			return other.APIVersion == kind.APIVersion && other.Kind == kind.Kind
 		}) {
-			at.duplicate(kind.APIVersion + ", " + kind.Kind)
+			at.addDuplicate(kind.APIVersion + ", " + kind.Kind)
 		}
 		if kind.Schema == nil {
 			continue
 		}
-		schema := at.child("schema")
+		schema := at.atField("schema")
 		if kind.Schema.Type != "" {
-			schema.child("type").must(kind.Schema.Type == v1alpha1.SchemaObject, kind.Schema.Type, "must be object, since parameters have an apiVersion and a kind")
+			schema.atField("type").requireThat(kind.Schema.Type == v1alpha1.SchemaObject, kind.Schema.Type, "must be object, since parameters have an apiVersion and a kind")
 		}
 		validateSchema(kind.Schema, schema)
 	}
@@ -33,9 +33,9 @@ func validateParameters(p *v1alpha1.Parameters, at checker) {
 
 func validateAPIVersion(version string, at checker) {
 	const example = "for example gpu.resource.example.com/v1alpha1"
-	if !at.needs(version != "", "the apiVersion of the parameters, %s", example) {
+	if !at.requirePresence(version != "", "the apiVersion of the parameters, %s", example) {
 		return
 	}
 	parsed, err := schema.ParseGroupVersion(version)
-	at.must(err == nil && parsed.Version != "", version, "must be group/version, %s", example)
+	at.requireThat(err == nil && parsed.Version != "", version, "must be group/version, %s", example)
 }

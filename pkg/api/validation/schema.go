@@ -18,73 +18,73 @@ var schemaTypes = []v1alpha1.SchemaType{
 	v1alpha1.SchemaInteger, v1alpha1.SchemaNumber, v1alpha1.SchemaBoolean,
 }
 
-// validateSchema wants the structural form of the schemas of custom resource definitions:
-// each value has a type, and each field is told of outside of allOf, anyOf, oneOf and not.
+// validateSchema requires the structural form of schemas in custom resource definitions: each value
+// has a type, and each field is declared outside of allOf, anyOf, oneOf and not.
 func validateSchema(s *v1alpha1.Schema, at checker) {
-	kind := at.child("type")
+	kind := at.atField("type")
 	switch {
 	case s.Type != "" && s.IntOrString:
-		kind.invalid(s.Type, "must be left out with x-kubernetes-int-or-string")
+		kind.addInvalid(s.Type, "must be left out with x-kubernetes-int-or-string")
 	case s.Type != "":
 		oneOf(kind, s.Type, schemaTypes...)
 	case !s.IntOrString && !s.PreserveUnknownFields:
-		kind.required("one of %s", joined(schemaTypes))
+		kind.addRequired("one of %s", joinTypes(schemaTypes))
 	}
 	validateRules(s, at)
-	validateRequired(s.Required, s, at.child("required"))
+	validateRequired(s.Required, s, at.atField("required"))
 	if s.AdditionalProperties != nil {
 		if len(s.Properties) > 0 {
-			at.child("additionalProperties").forbidden("properties are there already: remove one of the two")
+			at.atField("additionalProperties").addForbidden("properties are there already: remove one of the two")
 		}
-		validateSchema(s.AdditionalProperties, at.child("additionalProperties"))
+		validateSchema(s.AdditionalProperties, at.atField("additionalProperties"))
 	}
-	eachOf(at.child("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at checker) { validateSchema(&property, at) })
+	checkValues(at.atField("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at checker) { validateSchema(&property, at) })
 	if s.Items != nil {
-		validateSchema(s.Items, at.child("items"))
+		validateSchema(s.Items, at.atField("items"))
 	} else if s.Type == v1alpha1.SchemaArray {
-		at.child("items").required("the schema of the items")
+		at.atField("items").addRequired("the schema of the items")
 	}
 	eachNested(s, at, func(nested *v1alpha1.Schema, at checker) { validateNested(nested, s, at) })
 }
 
-// validateNested checks a schema in allOf, anyOf, oneOf or not of another, which has the types.
+// validateNested checks a schema in allOf, anyOf, oneOf or not. The outer schema has its types.
 func validateNested(s, outer *v1alpha1.Schema, at checker) {
 	if s.Type != "" {
-		oneOf(at.child("type"), s.Type, schemaTypes...)
+		oneOf(at.atField("type"), s.Type, schemaTypes...)
 	}
 	validateRules(s, at)
-	validateRequired(s.Required, outer, at.child("required"))
-	eachOf(at.child("properties"), s.Properties, func(name string, property v1alpha1.Schema, at checker) {
+	validateRequired(s.Required, outer, at.atField("required"))
+	checkValues(at.atField("properties"), s.Properties, func(name string, property v1alpha1.Schema, at checker) {
 		known, ok := outer.Properties[name]
 		if !ok && outer.AdditionalProperties != nil {
 			known, ok = *outer.AdditionalProperties, true
 		}
-		if at.must(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", of(outer.Properties)) {
+		if at.requireThat(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", listNames(outer.Properties)) {
 			validateNested(&property, &known, at)
 		}
 	})
 	eachNested(s, at, func(nested *v1alpha1.Schema, at checker) { validateNested(nested, outer, at) })
 }
 
-// eachNested goes through the schemas in allOf, anyOf, oneOf and not.
+// eachNested calls check with each schema in allOf, anyOf, oneOf and not.
 func eachNested(s *v1alpha1.Schema, at checker, check func(nested *v1alpha1.Schema, at checker)) {
 	for _, list := range []struct {
 		name    string
 		schemas []v1alpha1.Schema
 	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
 		for i := range list.schemas {
-			check(&list.schemas[i], at.child(list.name).index(i))
+			check(&list.schemas[i], at.atField(list.name).atIndex(i))
 		}
 	}
 	if s.Not != nil {
-		check(s.Not, at.child("not"))
+		check(s.Not, at.atField("not"))
 	}
 }
 
-// validateRules checks the rules that a schema has for a value by itself.
+// validateRules checks the rules of a schema without those of its parts.
 func validateRules(s *v1alpha1.Schema, at checker) {
 	ofType := func(name string, has bool, types ...v1alpha1.SchemaType) {
-		at.child(name).must(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joined(types), s.Type)
+		at.atField(name).requireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joinTypes(types), s.Type)
 	}
 	ofType("properties", len(s.Properties) > 0, v1alpha1.SchemaObject)
 	ofType("additionalProperties", s.AdditionalProperties != nil, v1alpha1.SchemaObject)
@@ -96,39 +96,39 @@ func validateRules(s *v1alpha1.Schema, at checker) {
 	ofType("minimum", s.Minimum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
 	ofType("maximum", s.Maximum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
 	for i := range s.Enum {
-		validateEnum(s.Enum[i].Raw, s.Type, at.child("enum").index(i))
+		validateEnum(s.Enum[i].Raw, s.Type, at.atField("enum").atIndex(i))
 	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
-		at.child("pattern").invalid(s.Pattern, "must be a regular expression: %v", err)
+		at.atField("pattern").addInvalid(s.Pattern, "must be a regular expression: %v", err)
 	}
-	at.child("multipleOf").must(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
+	at.atField("multipleOf").requireThat(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
 	atLeastMinimum(at, "Length", s.MinLength, s.MaxLength)
 	atLeastMinimum(at, "Items", s.MinItems, s.MaxItems)
 	atLeastMinimum(at, "Properties", s.MinProperties, s.MaxProperties)
-	at.child("maximum").must(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
+	at.atField("maximum").requireThat(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
 }
 
-// validateRequired wants fields that an object can have.
+// validateRequired requires that the object has the required fields.
 func validateRequired(required []string, object *v1alpha1.Schema, at checker) {
-	each(at, required, func(name string, at checker) {
+	checkItems(at, required, func(name string, at checker) {
 		_, ok := object.Properties[name]
-		at.must(ok || object.AdditionalProperties != nil || object.PreserveUnknownFields, name, "must be one of the properties%s", of(object.Properties))
+		at.requireThat(ok || object.AdditionalProperties != nil || object.PreserveUnknownFields, name, "must be one of the properties%s", listNames(object.Properties))
 	})
 }
 
 func atLeastMinimum(at checker, what string, least, most *int64) {
-	at.child("min"+what).must(least == nil || *least >= 0, least, "must not be less than 0")
-	at.child("max"+what).must(least == nil || most == nil || *least <= *most, most, "must be at least min%s", what)
+	at.atField("min"+what).requireThat(least == nil || *least >= 0, least, "must not be less than 0")
+	at.atField("max"+what).requireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", what)
 }
 
-// validateEnum wants a value of the type, or null, which is decoded to nothing. YAML takes
-// some words for bools.
+// validateEnum requires a value of the type, or null, which has no raw text. It hints at quotes,
+// since YAML takes some words for bools.
 func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
 	var value any
 	if err := json.Unmarshal(raw, &value); len(raw) == 0 {
 		return
 	} else if err != nil {
-		at.invalid(string(raw), "%v", err)
+		at.addInvalid(string(raw), "%v", err)
 		return
 	}
 	fits := want == ""
@@ -148,10 +148,10 @@ func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
 	if _, isText := value.(string); !isText && want == v1alpha1.SchemaString {
 		hint = fmt.Sprintf(": put it in quotes, %q", raw)
 	}
-	at.must(fits, string(raw), "must be of type %s%s", want, hint)
+	at.requireThat(fits, string(raw), "must be of type %s%s", want, hint)
 }
 
-func joined(types []v1alpha1.SchemaType) string {
+func joinTypes(types []v1alpha1.SchemaType) string {
 	names := make([]string, len(types))
 	for i, name := range types {
 		names[i] = string(name)

@@ -16,39 +16,39 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// bind sets the binding conditions of devices that a Pod is being bound for
-// (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
-// devices back when a failure condition is.
-func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) {
+// planBinding sets the binding conditions of the devices of a Pod that is being bound (KEP-5007). The
+// scheduler binds the Pod once all conditions are True, and gives the devices back once a failure
+// condition is True.
+func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
-	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.bindings(), v.isPending) {
+	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.ownBindingResults(), v.isPending) {
 		return plan, nil
 	}
-	if left := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); left > 0 {
-		plan.Wait = left
+	if delay := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); delay > 0 {
+		plan.Wait = delay
 		return plan, nil
 	}
-	if v.Unknown == nil {
-		plan.Confirm = true
+	if v.Uncached == nil {
+		plan.NeedsUncached = true
 		return plan, nil
 	}
-	if !v.beingBound() && !v.used() {
-		return plan, nil // no Pod waits for them, and they would be withdrawn again
+	if !v.isBeingBound() && !v.hasConsumers() {
+		return plan, nil // without a Pod that waits, the conditions would be withdrawn again
 	}
-	failure, err := v.bindingFailure(ctx)
+	failure, err := v.findBindingFailure(ctx)
 	if err != nil {
 		return plan, err
 	}
 	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
-	for _, result := range v.bindings() {
+	for _, result := range v.ownBindingResults() {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
 	return plan, nil
 }
 
-// sinceAllocation is how long ago a claim was allocated. The scheduler notes the
-// time wherever there are binding conditions; without it, long ago. Where the
-// scheduler's clock is ahead, it counts since when the allocation was first seen.
+// sinceAllocation returns how long ago a claim was allocated. The scheduler records the time of each
+// allocation with binding conditions; an allocation without a time counts as old. If the scheduler's
+// clock is ahead, the time counts from when the allocation was first seen.
 func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.Time) time.Duration {
 	at := claim.Status.Allocation.AllocationTimestamp
 	if at == nil {
@@ -60,10 +60,9 @@ func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.
 	return max(now.Sub(at.Time), now.Sub(m.seen))
 }
 
-// bindings are the devices with binding conditions that are ours to set: on a fake node
-// those of drivers with templates, and, as long as the scheduler may choose any of
-// several nodes, those of pools that nodes share.
-func (v *ClaimView) bindings() []resourcev1.DeviceRequestAllocationResult {
+// ownBindingResults lists the devices with binding conditions that kwok-dra sets: on a fake node those of
+// drivers with templates, and before a node is chosen those in pools that nodes share.
+func (v *ClaimView) ownBindingResults() []resourcev1.DeviceRequestAllocationResult {
 	node := facts.NodeOf(v.Claim)
 	fake := v.Nodes.Has(node)
 	return slices.DeleteFunc(slices.Clone(v.Claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
@@ -83,8 +82,7 @@ func (v *ClaimView) isPending(result resourcev1.DeviceRequestAllocationResult) b
 	return missing && !slices.ContainsFunc(result.BindingFailureConditions, isTrue)
 }
 
-// bindingEntry sets all conditions, or with a failure the first of those that
-// report one.
+// bindingEntry sets all binding conditions of a device, or with a failure its first failure condition.
 func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
 	entry := facts.EntryFor(result)
 	kinds, reason, message := result.BindingConditions, "Bound", "device is ready to be bound"
@@ -99,28 +97,28 @@ func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure stri
 	return entry
 }
 
-// bindingFailure asks failWhen about the Pods that are being bound.
-func (v *ClaimView) bindingFailure(ctx context.Context) (string, error) {
-	for _, pod := range v.unbound() {
+// findBindingFailure returns the failure of the first Pod being bound that failWhen selects, or "".
+func (v *ClaimView) findBindingFailure(ctx context.Context) (string, error) {
+	for _, pod := range v.unboundPods() {
 		fail, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
 		if err != nil {
 			return "", fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 		if fail {
-			return failureOf(pod), nil
+			return simulatedFailureText(pod), nil
 		}
 	}
 	return "", nil
 }
 
-// beingBound reports whether the scheduler may be about to bind a Pod that uses the
-// claim: one of its consumers that are not bound, or one of a PodGroup.
-func (v *ClaimView) beingBound() bool {
-	return len(v.unbound()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
+// isBeingBound reports whether the scheduler may be binding a Pod that uses the claim: an unbound
+// consumer, or a Pod of a PodGroup.
+func (v *ClaimView) isBeingBound() bool {
+	return len(v.unboundPods()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
 }
 
-// unbound are the Pods that the claim is reserved for and that are not bound. The
-// cache has only bound ones.
-func (v *ClaimView) unbound() []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(v.Unknown), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
+// unboundPods lists the Pods that the claim is reserved for and that are not bound. The cache has only
+// bound Pods.
+func (v *ClaimView) unboundPods() []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(v.Uncached), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
 }

@@ -40,7 +40,7 @@ func (f *fixture) view() *PodView {
 func (f *fixture) check() ([]*resourcev1.ResourceClaim, error) {
 	v := f.view()
 	for {
-		claims, err := v.check()
+		claims, err := v.checkClaims()
 		need, ok := errors.AsType[*Need](err)
 		if !ok || need.Claim == "" {
 			return claims, err

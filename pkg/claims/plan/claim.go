@@ -13,75 +13,73 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// WithdrawDelay is how long a claim that no Pod uses keeps its entries. As a
-// rule the claim controller deallocates it by then, and the API server drops the
-// entries of devices that are not allocated.
+// WithdrawDelay is how long a claim without consumers keeps its entries. The claim controller usually
+// deallocates the claim before, and the API server drops entries of devices that are not allocated.
 const WithdrawDelay = 5 * time.Second
 
-// OthersDelay is how long a claim on a node that may be another kwok-dra's keeps its entries: that
-// one withdraws them before. Where there is none, the node was one's own, and has left
-// the selection before the claim was seen.
+// OthersDelay is WithdrawDelay for a claim on a node that may belong to another kwok-dra, which withdraws
+// the entries first. If there is no other one, the node was deselected here before the claim was seen.
 const OthersDelay = 2 * WithdrawDelay
 
-// bindingPatience is how often it is looked whether a Pod is still being bound.
-const bindingPatience = 20 * time.Second
+// bindingPollInterval is how often a claim is rechecked whose consumers' end brings no event.
+const bindingPollInterval = 20 * time.Second
 
 // ClaimView is what is known of a claim and of the Pods that use it.
 type ClaimView struct {
 	Claim *resourcev1.ResourceClaim
 	Set   *config.Set
 	Nodes Nodes
-	// Consumers are the Pods in the cache that the claim is reserved for and that have not ended.
+	// Consumers are the cached Pods that the claim is reserved for and that have not ended.
 	Consumers []*corev1.Pod
-	// Users are those of them on fake nodes that the claim is prepared for, the oldest first.
+	// Users are the consumers on fake nodes that the claim is prepared for, the oldest first.
 	Users []*corev1.Pod
-	// Driver answers for the node of the first of them. It is nil where no entries name
-	// their Pods.
+	// Driver answers for the node of the first user. It is nil if no entries name their Pods.
 	Driver Driver
-	// Unknown are the Pods that the claim is reserved for and that the cache does not
-	// have. It is nil in a view that rests on the caches.
-	Unknown []*corev1.Pod
-	Memory  ClaimMemory
+	// Uncached are the Pods that the claim is reserved for and that the cache lacks. It is nil in a view
+	// that rests on the caches.
+	Uncached []*corev1.Pod
+	Memory   ClaimMemory
 }
 
-// Nodes tells who acts for a node.
+// Nodes says who acts for a node.
 type Nodes interface {
 	// Has reports whether the node is a fake one.
 	Has(name string) bool
-	// Others reports whether another kwok-dra may act for it.
+	// Others reports whether another kwok-dra may act for the node.
 	Others(name string) bool
 }
 
 // ClaimMemory is what is remembered of a claim. All of it can be lost.
 type ClaimMemory struct {
-	// Node is the fake node that the claim was last seen allocated on. Where only some
-	// nodes are listed, it tells a node that has gone from someone else's.
+	// Node is the fake node that the claim was last seen allocated on. With a narrow selection of nodes,
+	// it distinguishes a deleted node from one that belongs to another kwok-dra.
 	Node string
-	// Unused is since when no Pod uses the claim.
-	Unused time.Time
-	// allocated is when the claim was allocated by the scheduler's clock, and seen when
-	// that was first seen by one's own.
+	// UnusedSince is when the claim lost its last consumer.
+	UnusedSince time.Time
+	// allocated is the time of the allocation by the scheduler's clock, and seen the time at which the
+	// allocation was first seen.
 	allocated metav1.Time
 	seen      time.Time
 }
 
 // ClaimPlan is what a claim needs now.
 type ClaimPlan struct {
-	// Confirm says that this rests on caches that may lag: plan again with a live view.
-	Confirm bool
-	Write   *ClaimWrite
-	// Wait is how long there is nothing to do, or 0 until something changes.
+	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the
+	// Pods that they lack.
+	NeedsUncached bool
+	Write         *ClaimWrite
+	// Wait is the time until the next look at the claim, or 0 if only a change makes one necessary.
 	Wait   time.Duration
 	Memory ClaimMemory
 }
 
-// ClaimWrite makes entries the only ones of a field manager in a claim.
+// ClaimWrite replaces the entries of a field manager in a claim.
 type ClaimWrite struct {
 	// Operation is one of the Write constants.
 	Operation string
 	Manager   string
 	Entries   []resourcev1.AllocatedDeviceStatus
-	// AnyVersion says that the claim is written also where it has changed meanwhile.
+	// AnyVersion says to write the claim even if it has changed since.
 	AnyVersion bool
 }
 
@@ -92,91 +90,87 @@ const (
 	WriteBind     = "bind"
 )
 
-// ForClaim works out what the entries of a claim need now: first its binding conditions,
-// then those of its users.
+// ForClaim works out what the entries of a claim need now: binding conditions first, then the entries for
+// its users. A non-nil error says that failWhen could not be evaluated; the plan is valid anyway.
 func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, error) {
-	bind, err := v.bind(ctx, now)
-	if bind.Confirm || bind.Write != nil {
+	bind, err := v.planBinding(ctx, now)
+	if bind.NeedsUncached || bind.Write != nil {
 		return bind, err
 	}
 	v.Memory = bind.Memory
-	plan := v.keep(now)
+	plan := v.planEntries(now)
 	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
 		plan.Wait = bind.Wait
 	}
 	return plan, err
 }
 
-// keep withdraws from a claim that no Pod uses, and keeps the Pods up to date in
-// entries that name them.
-func (v *ClaimView) keep(now time.Time) ClaimPlan {
+// planEntries withdraws the entries of a claim without consumers, and refreshes the Pod names in the
+// entries of a claim that has some.
+func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
-	prepared, bound := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
-	used := v.used()
-	if used || !prepared && !bound || v.usedByOthers() {
-		plan.Memory.Unused = time.Time{}
-		if used {
-			plan.Write = v.rename()
+	hasEntries, hasConditions := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
+	isUsed := v.hasConsumers()
+	isUsedElsewhere := slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
+	if isUsed || !hasEntries && !hasConditions || isUsedElsewhere {
+		plan.Memory.UnusedSince = time.Time{}
+		if isUsed {
+			plan.Write = v.planRename()
 		}
 		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !facts.NamesClaim(pod, v.Claim) }) {
-			plan.Wait = bindingPatience // the end of such a Pod does not bring us back
+			plan.Wait = bindingPollInterval // the end of a Pod that does not name the claim brings no event
 		}
 		return plan
 	}
-	if v.Memory.Unused.IsZero() {
-		plan.Memory.Unused = now
+	if v.Memory.UnusedSince.IsZero() {
+		plan.Memory.UnusedSince = now
 	}
 	delay := WithdrawDelay
-	if v.ofOthers() {
+	if v.isOnForeignNode() {
 		delay = OthersDelay
 	}
-	plan.Wait = max(0, delay-now.Sub(plan.Memory.Unused))
+	plan.Wait = max(0, delay-now.Sub(plan.Memory.UnusedSince))
 	switch {
 	case plan.Wait > 0:
-	case v.Unknown == nil:
-		plan.Confirm = true
-	case prepared && slices.ContainsFunc(v.Unknown, v.uses):
+	case v.Uncached == nil:
+		plan.NeedsUncached = true
+	case hasEntries && slices.ContainsFunc(v.Uncached, v.mayBeUsedBy):
 		plan.Wait = WithdrawDelay // the cache of Pods lags
-	case prepared:
-		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event brings us back for the binding conditions
-	case v.beingBound():
-		plan.Wait = bindingPatience // the cache has no Pod whose end would bring us back
+	case hasEntries:
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event requeues the claim for the binding conditions
+	case v.isBeingBound():
+		plan.Wait = bindingPollInterval // an unbound Pod is not cached, so its end brings no event
 	default:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.BindingManager}
 	}
 	return plan
 }
 
-// used reports whether the claim has consumers on fake nodes.
-func (v *ClaimView) used() bool {
+// hasConsumers reports whether the claim has consumers on fake nodes.
+func (v *ClaimView) hasConsumers() bool {
 	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
 }
 
-// ofOthers reports whether the claim is on a node for which another kwok-dra may act.
-func (v *ClaimView) ofOthers() bool {
+// isOnForeignNode reports whether the claim is allocated on a node that may belong to another kwok-dra.
+func (v *ClaimView) isOnForeignNode() bool {
 	node := facts.NodeOf(v.Claim)
 	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
 }
 
-// usedByOthers reports whether a consumer is on a node for which another kwok-dra may act.
-func (v *ClaimView) usedByOthers() bool {
-	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.othersAct(pod.Spec.NodeName) })
+// isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
+func (v *ClaimView) isForeignNode(node string) bool {
+	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
 }
 
-// othersAct reports whether another kwok-dra may act for the claim's Pods on a node.
-func (v *ClaimView) othersAct(node string) bool {
-	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.ofOthers())
+// mayBeUsedBy reports whether a Pod that the cache lacks may use the claim. Another kwok-dra may have
+// prepared the claim for it, and a running Pod gets its entries only once.
+func (v *ClaimView) mayBeUsedBy(pod *corev1.Pod) bool {
+	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
 }
 
-// uses reports whether a Pod that the cache does not have yet uses the claim: another
-// kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
-func (v *ClaimView) uses(pod *corev1.Pod) bool {
-	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.othersAct(pod.Spec.NodeName))
-}
-
-// rename writes a claim whose entries name other Pods than it is prepared for. What
-// they say of a node is of the oldest Pod's, so that it stays as long as that does.
-func (v *ClaimView) rename() *ClaimWrite {
+// planRename writes a claim whose entries name other Pods than those it is prepared for. The entries
+// describe the node of the oldest Pod, so they stay the same for as long as that Pod does.
+func (v *ClaimView) planRename() *ClaimWrite {
 	if v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
 		return nil
 	}

@@ -45,8 +45,7 @@ const (
 	ReasonAPI = "api"
 )
 
-// Failure is a failure to prepare that the kubelet would have as well: only time, or a
-// change of the Pod, can help.
+// Failure is a failure that a kubelet would report as well. Only time or a change of the Pod helps.
 type Failure struct {
 	Reason string
 	Err    error
@@ -58,47 +57,47 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Failed makes a Failure.
+// Failed returns a Failure.
 func Failed(reason, format string, arguments ...any) error {
 	return &Failure{Reason: reason, Err: fmt.Errorf(format, arguments...)}
 }
 
-// LastFailure is what is remembered of a Failure until the Pod is tried again.
+// LastFailure is what is remembered of a Failure until the retry.
 type LastFailure struct {
 	retry  time.Time
 	reason string
-	// edition differs once the Pod has been edited, and set once the configuration has.
+	// edition and set are those that the failure was planned on.
 	edition metav1.ObjectMeta
 	set     *config.Set
 }
 
-// NewLastFailure remembers a failure of the Pod of the view until the time of its retry.
+// NewLastFailure remembers a failure of the view's Pod until the time of its retry.
 func NewLastFailure(v *PodView, failure *Failure, retry time.Time) *LastFailure {
-	return &LastFailure{retry: retry, reason: failure.Reason, edition: editionOf(v.Pod), set: v.Set}
+	return &LastFailure{retry: retry, reason: failure.Reason, edition: podEdition(v.Pod), set: v.Set}
 }
 
-// editionOf is what the kubelet syncs a Pod for at once: a change of anything but its
-// status.
-func editionOf(pod *corev1.Pod) metav1.ObjectMeta {
+// podEdition changes with each edit of a Pod for which the kubelet syncs it at once, which is any but one
+// of its status.
+func podEdition(pod *corev1.Pod) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Generation: pod.Generation, Labels: pod.Labels, Annotations: pod.Annotations}
 }
 
-// left is how long the Pod still has to wait: until the retry, but no longer than
-// until failWhen no longer selects it, or, where it is not to blame, until the Pod
-// is edited, or the configuration where that is to blame.
-func (f *LastFailure) left(v *PodView, fail bool, now time.Time) time.Duration {
+// remainingDelay returns how long the Pod has to wait for the retry. A simulated failure ends as soon as
+// failWhen no longer selects the Pod, others with an edit of the Pod, and those that the configuration
+// causes with an edit of that too.
+func (f *LastFailure) remainingDelay(v *PodView, fails bool, now time.Time) time.Duration {
 	switch {
 	case f == nil,
-		f.reason == ReasonSimulated && !fail,
-		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, editionOf(v.Pod)),
+		f.reason == ReasonSimulated && !fails,
+		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, podEdition(v.Pod)),
 		slices.Contains([]string{ReasonUnsettled, ReasonTemplate, ReasonParameters}, f.reason) && f.set != v.Set:
 		return 0
 	}
 	return max(0, f.retry.Sub(now))
 }
 
-// failureOf is what the Stages say of why preparing fails.
-func failureOf(pod *corev1.Pod) string {
+// simulatedFailureText is the message of the condition with which Stages make preparing fail.
+func simulatedFailureText(pod *corev1.Pod) string {
 	condition := facts.PodCondition(pod, v1alpha1.PrepareResources)
 	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
 		return "failWhen selects the Pod"

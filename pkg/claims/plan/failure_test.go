@@ -46,28 +46,28 @@ func TestFailureLeft(t *testing.T) {
 			"spec changed":              {genuine, edited(func(pod *corev1.Pod) { pod.Generation++ }), false, 0},
 			"only the resource version": {genuine, edited(func(pod *corev1.Pod) { pod.ResourceVersion = "9" }), false, time.Minute},
 		} {
-			require.Equal(t, test.want, test.failure.left(of(test.pod, set), test.fail, now), name)
+			require.Equal(t, test.want, test.failure.remainingDelay(of(test.pod, set), test.fail, now), name)
 		}
-		require.Equal(t, time.Minute, template.left(of(pod, set), false, now))
-		require.Zero(t, template.left(of(pod, other), false, now), "what is to blame has changed")
-		require.Equal(t, time.Minute, parameters.left(of(pod, set), false, now))
-		require.Zero(t, parameters.left(of(pod, other), false, now), "the schema may have changed")
-		require.Equal(t, time.Minute, genuine.left(of(pod, other), false, now))
+		require.Equal(t, time.Minute, template.remainingDelay(of(pod, set), false, now))
+		require.Zero(t, template.remainingDelay(of(pod, other), false, now), "what is to blame has changed")
+		require.Equal(t, time.Minute, parameters.remainingDelay(of(pod, set), false, now))
+		require.Zero(t, parameters.remainingDelay(of(pod, other), false, now), "the schema may have changed")
+		require.Equal(t, time.Minute, genuine.remainingDelay(of(pod, other), false, now))
 		now = now.Add(time.Minute - time.Second)
-		require.Equal(t, time.Second, genuine.left(of(pod, set), false, now))
+		require.Equal(t, time.Second, genuine.remainingDelay(of(pod, set), false, now))
 		now = now.Add(time.Hour)
-		require.Zero(t, genuine.left(of(pod, set), false, now))
+		require.Zero(t, genuine.remainingDelay(of(pod, set), false, now))
 	}
 }
 
 func TestFailureOf(t *testing.T) {
 	t.Parallel()
 	pod := claimstest.NewPod("p")
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	require.Equal(t, "failWhen selects the Pod", simulatedFailureText(pod))
 	claimstest.Say(corev1.ConditionFalse, "")(pod)
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	require.Equal(t, "failWhen selects the Pod", simulatedFailureText(pod))
 	claimstest.Say(corev1.ConditionTrue, "all is well")(pod)
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	require.Equal(t, "failWhen selects the Pod", simulatedFailureText(pod))
 	claimstest.Say(corev1.ConditionFalse, "broken")(pod)
-	require.Equal(t, "broken", failureOf(pod))
+	require.Equal(t, "broken", simulatedFailureText(pod))
 }

@@ -12,33 +12,32 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// healthPatch shows the health of devices in the Pod's containers (KEP-4680,
-// Manager.UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). KWOK and its Stages
-// write whole lists of container statuses without it, so it is made at every change of
-// the Pod. With minimal status only health that a driver reports is shown.
+// healthPatch shows the health of devices in the statuses of the Pod's containers (KEP-4680,
+// Manager.UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). KWOK and its Stages write whole lists of
+// container statuses without it, so each change of the Pod may need the patch again. With minimal status
+// only health that a driver reports is shown.
 func (v *PodView) healthPatch() *Patch {
 	if v.HealthDropped || v.Pod.Status.Phase != corev1.PodRunning || !v.Set.Faithful && !v.Driver.ReportsHealth() {
 		return nil
 	}
-	want, err := v.health()
+	want, err := v.healthByContainer()
 	if err != nil || want == nil { // templates that cannot be rendered now are reported on the node, and refused ones on themselves
 		return nil
 	}
 	return newHealthPatch(v.Pod, want)
 }
 
-// health maps containers to the health of the claims that they name, or is nil where
-// nothing is shown. The claim for extended resources they do not name, and the kubelet does
-// not show it.
-func (v *PodView) health() (map[string][]corev1.ResourceStatus, error) {
-	claims, all, show := v.claimsByName(), map[string][]corev1.ResourceStatus{}, v.Set.Faithful
+// healthByContainer maps containers to the health of the claims that they name. It is nil if nothing is
+// shown. No container names the claim for extended resources, and the kubelet does not show its health.
+func (v *PodView) healthByContainer() (map[string][]corev1.ResourceStatus, error) {
+	claims, all, isShown := v.claimsByName(), map[string][]corev1.ResourceStatus{}, v.Set.Faithful
 	for _, container := range v.Pod.Spec.Containers {
 		for _, named := range container.Resources.Claims {
-			resources, reported, err := v.healthOf(claims[named.Name], named.Request)
+			resources, reported, err := v.requestHealth(claims[named.Name], named.Request)
 			if err != nil {
 				return nil, err
 			}
-			show = show || reported
+			isShown = isShown || reported
 			if len(resources) == 0 {
 				continue
 			}
@@ -49,13 +48,13 @@ func (v *PodView) health() (map[string][]corev1.ResourceStatus, error) {
 			all[container.Name] = append(all[container.Name], status)
 		}
 	}
-	if !show {
+	if !isShown {
 		return nil, nil
 	}
 	return all, nil
 }
 
-// claimsByName are the allocated claims of the Pod by their names in the Pod.
+// claimsByName maps the Pod's own names of its allocated claims to the claims.
 func (v *PodView) claimsByName() map[string]*resourcev1.ResourceClaim {
 	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, podClaim := range v.Pod.Spec.ResourceClaims {
@@ -70,9 +69,9 @@ func (v *PodView) claimsByName() map[string]*resourcev1.ResourceClaim {
 	return claims
 }
 
-// healthOf lists the health of the devices of a request, or of all, and tells whether a
-// driver has reported any.
-func (v *PodView) healthOf(claim *resourcev1.ResourceClaim, request string) (all []corev1.ResourceHealth, reported bool, err error) {
+// requestHealth lists the health of the devices of a request, or of all requests for "". Reported says
+// that it includes health that a driver has reported.
+func (v *PodView) requestHealth(claim *resourcev1.ResourceClaim, request string) (all []corev1.ResourceHealth, reported bool, err error) {
 	if claim == nil {
 		return nil, false, nil
 	}
@@ -102,9 +101,9 @@ type patchOperation struct {
 	Value     any    `json:"value"`
 }
 
-// newHealthPatch makes a JSON patch, or none where nothing is to change. The list
-// of container statuses is atomic, so a merge would replace it; the tests keep
-// the patch from another Pod and another container.
+// newHealthPatch makes a JSON patch, or nil if nothing changes. The list of container statuses is atomic,
+// so a merge patch would replace it. The tests in the patch protect another Pod of the name, and another
+// container.
 func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *Patch {
 	operations := []patchOperation{{"test", "/metadata/uid", pod.UID}}
 	for i, status := range pod.Status.ContainerStatuses {
@@ -123,8 +122,7 @@ func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *P
 	return &Patch{PatchHealth, types.JSONPatchType, operations}
 }
 
-// mergeResources replaces the health of the wanted resources, and keeps all other
-// entries.
+// mergeResources replaces the health of the wanted resources and keeps all other entries.
 func mergeResources(have, want []corev1.ResourceStatus) []corev1.ResourceStatus {
 	merged := slices.Clone(want)
 	for _, status := range have {

@@ -2,32 +2,38 @@ package plan
 
 import resourcev1 "k8s.io/api/resource/v1"
 
-// Need is what has to be read from the API server before a plan can be made. A look at a claim or
-// a driver ends with it as an error.
+// Need is what a plan for a Pod lacks. It has to be read from the API server before the plan is made
+// again. Looks at claims and drivers return it as an error.
 type Need struct {
-	// Claim is the name of a claim of the Pod.
+	// LiveView asks for a view that rests on the API server, since the caches may lag.
+	LiveView bool
+	// Claim is the name of a claim of the Pod that a live view lacks.
 	Claim string
-	// Slices is a driver of which it is to be known whether it has slices on the node.
+	// Slices is a driver of which a live view does not know whether it has slices on the node.
 	Slices string
 }
 
-// Error names what is to be read.
+// Error names what has to be read.
 func (n *Need) Error() string {
-	if n.Claim != "" {
+	switch {
+	case n.LiveView:
+		return "nothing has been read from the API server"
+	case n.Claim != "":
 		return "ResourceClaim " + n.Claim + " has not been read"
+	default:
+		return "the slices of driver " + n.Slices + " have not been read"
 	}
-	return "the slices of driver " + n.Slices + " have not been read"
 }
 
-// Live is what the API server has said in one look at a Pod, as far as it was asked.
+// Live is what was read from the API server in one look at a Pod.
 type Live struct {
-	// Claims are by name. One that does not exist is nil.
+	// Claims maps the names of claims that were read to the claims, or to nil where there is none.
 	Claims map[string]*resourcev1.ResourceClaim
-	// HaveSlices has for each driver whether it has slices on the node.
+	// HaveSlices says for each driver that was looked up whether it has slices on the node.
 	HaveSlices map[string]bool
 }
 
-// NewLive is what is known before anything was asked.
+// NewLive returns a Live before anything was read.
 func NewLive() *Live {
 	return &Live{Claims: map[string]*resourcev1.ResourceClaim{}, HaveSlices: map[string]bool{}}
 }

@@ -24,40 +24,38 @@ type PodView struct {
 	Set    *config.Set
 	Driver Driver
 	Claims PodClaims
-	// Standby reports whether another replica acts for a Pod with those claims.
+	// Standby reports whether another replica acts for a Pod with these claims.
 	Standby func(claims []*resourcev1.ResourceClaim) bool
 	Memory  PodMemory
-	// HealthDropped says that the API server does not keep the health of devices.
+	// HealthDropped says that the API server does not store the health of devices.
 	HealthDropped bool
 }
 
 // PodClaims are the claims of a Pod, and who else uses them.
 type PodClaims struct {
-	// Known are those that the cache has, by name.
+	// Known maps names to the claims that the cache has.
 	Known map[string]*resourcev1.ResourceClaim
-	// Live is what the API server has. It is nil in a view that rests on the caches.
+	// Live is what was read from the API server. It is nil in a view that rests on the caches.
 	Live *Live
-	// Users are the Pods that a claim is prepared for, and the Pod itself.
+	// Users lists the Pods that a claim is prepared for, and the Pod itself.
 	Users func(claim *resourcev1.ResourceClaim) []*corev1.Pod
 }
 
 // PodMemory is what is remembered of a Pod. All of it can be lost.
 type PodMemory struct {
-	// Last is the failure that the Pod waits after, or nil.
+	// Last is the failure after which the Pod waits for a retry, or nil.
 	Last *LastFailure
-	// Ended says that the claims have been unprepared since the Pod had ended. Where nobody
-	// tells so in its status, it looks prepared as long as it is there.
+	// Ended says that the claims were unprepared after the Pod had ended. With minimal status the Pod
+	// looks prepared for as long as it exists.
 	Ended bool
-	// UnprepareFailed says that the last try to unprepare the claims has failed by what the API server has.
+	// UnprepareFailed says that the last try to unprepare the claims failed, on what the API server has.
 	UnprepareFailed bool
 }
 
-// PodPlan is what a Pod needs now. What it has is applied in the order of the fields. Once
-// a patch is written, the next plan is made of the Pod that the API server answers.
+// PodPlan is what a Pod needs now. It is applied in the order of its fields. After a Patch, the next plan
+// is made of the Pod that the API server returns.
 type PodPlan struct {
-	// Confirm says that this rests on caches that may lag: plan again with a live view.
-	Confirm bool
-	// Need is what a live view lacks: plan again with it.
+	// Need is what the view lacks. A plan with a Need has to be made again.
 	Need *Need
 	// Standby says that another replica acts for the Pod.
 	Standby bool
@@ -65,38 +63,40 @@ type PodPlan struct {
 	Prepared []*resourcev1.ResourceClaim
 	// Unprepared says that no claim is prepared for the Pod any more.
 	Unprepared bool
-	// Call is what drivers are to be asked. The Pod is looked at again when they have answered.
+	// Call is what to ask the drivers. The Pod is requeued when they have answered.
 	Call *Call
-	// Entries are what the claims are to show before the Pod's status is written.
+	// Entries are what the claims show before the Pod's status is written.
 	Entries []*Entries
-	// Failure is to be told by an event.
-	Failure *Failure
-	// UnprepareFailure is why the claims cannot be unprepared yet. It is to be told by an event too.
-	UnprepareFailure *Failure
-	Patch            *Patch
-	// Wait is how long there is nothing to do, or 0 until something changes.
+	// Failure is reported as an event on the Pod, UnprepareFailure as an event of its own kind.
+	Failure, UnprepareFailure *Failure
+	Patch                     *Patch
+	// Wait is the time until the next look at the Pod, or 0 if only a change makes one necessary.
 	Wait time.Duration
 }
 
-// ForPod works out what a Pod and its claims need now. Its error is not the Pod's.
+// ForPod works out what a Pod and its claims need now. A non-nil error means that something could not be
+// evaluated; what a kubelet would report is a Failure of the plan.
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
 	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
+	waiting := v.waitingPatch(now)
 	switch {
 	case v.Standby(known) && ready && !facts.IsTerminal(v.Pod):
 		return PodPlan{Standby: true, Prepared: known}, nil
 	case v.Standby(known):
 		return PodPlan{Standby: true, Unprepared: true}, nil
 	case facts.IsEnding(v.Pod):
-		plan, err = v.unprepare(ctx, now)
+		plan, err = v.planUnprepare(ctx, now)
 		if ready && (v.Set.Faithful || !v.Memory.Ended) {
 			plan.Prepared = known
 		}
 	case ready:
 		plan.Prepared = known
 		plan.Patch = v.healthPatch()
+	case waiting != nil && v.Set.Faithful: // the Pod shows that it waits before it is prepared
+		return PodPlan{Patch: waiting}, nil
 	default:
-		plan, err = v.prepare(ctx, now)
+		plan, err = v.planPrepare(ctx, waiting, now)
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
@@ -109,68 +109,55 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	return plan, err
 }
 
-// Fail has the Pod wait as the kubelet would after a failure.
+// Fail makes the Pod wait as it does on a kubelet after a failure.
 func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
-// prepare prepares the claims of a Pod, all or none. Where the status is faithful, the
-// Pod first waits for them.
-func (v *PodView) prepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	waiting := v.waitingPatch(now)
-	if waiting != nil && v.Set.Faithful {
-		return PodPlan{Patch: waiting}, nil
+// planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it gets the
+// waiting patch, which may be nil.
+func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time) (plan PodPlan, err error) {
+	prepares, object := false, lifecycle.PodObject(v.Pod)
+	fails, err := v.Set.FailWhen.Matches(ctx, object)
+	if err == nil && !fails {
+		prepares, err = v.Set.PrepareWhen.Matches(ctx, object)
 	}
-	prepare, fail, err := v.selected(ctx)
 	if err != nil {
 		return plan, &Failure{ReasonSelector, err}
 	}
-	if !prepare && !fail {
+	if !prepares && !fails {
 		return PodPlan{Patch: waiting}, nil
 	}
-	if left := v.Memory.Last.left(v, fail, now); left > 0 {
-		return PodPlan{Wait: left}, nil
+	if delay := v.Memory.Last.remainingDelay(v, fails, now); delay > 0 {
+		return PodPlan{Wait: delay}, nil
 	}
-	claims, err := v.check()
+	claims, err := v.checkClaims()
 	if _, failed := errors.AsType[*Failure](err); failed && v.Claims.Live == nil {
-		return PodPlan{Confirm: true}, nil
+		return plan, &Need{LiveView: true}
 	}
-	if err != nil || v.Standby(claims) { // the caches may not have had a claim
+	if err != nil || v.Standby(claims) { // the caches may have lacked a claim
 		return plan, err
 	}
-	answer, err := v.Driver.Prepare(claims)
-	if err == nil && fail {
-		err = v.simulated(claims)
-	}
-	switch {
-	case err != nil:
+	switch answer, err := v.askDrivers(claims, fails); {
+	case err != nil, answer == Outstanding:
 		return plan, err
-	case answer == Outstanding:
-		return plan, nil
 	case answer == NotAsked:
 		return PodPlan{Call: &Call{Claims: claims}}, nil
 	}
-	if plan.Entries, err = v.entries(claims); err != nil {
-		return PodPlan{}, err
+	for _, claim := range claims {
+		entries, err := v.Driver.Entries(claim, v.Claims.Users(claim))
+		if err != nil {
+			return PodPlan{}, err
+		}
+		plan.Entries = append(plan.Entries, entries)
 	}
-	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(v.Pod, corev1.ConditionTrue, now))
+	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(corev1.ConditionTrue), now)
 	return plan, nil
 }
 
-// selected reports what the configuration wants of a Pod now: that it is prepared, or
-// that preparing it fails.
-func (v *PodView) selected(ctx context.Context) (prepare, fail bool, err error) {
-	object := lifecycle.PodObject(v.Pod)
-	if fail, err = v.Set.FailWhen.Matches(ctx, object); err == nil && !fail {
-		prepare, err = v.Set.PrepareWhen.Matches(ctx, object)
-	}
-	return prepare, fail, err
-}
-
-// check performs the kubelet's checks in its order and with its error texts
-// (Manager.prepareResources in pkg/kubelet/cm/dra), and returns the claims to be
-// prepared.
-func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
+// checkClaims performs the kubelet's checks in its order and with its error texts
+// (Manager.prepareResources in pkg/kubelet/cm/dra), and returns the claims to prepare.
+func (v *PodView) checkClaims() ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
 	for _, podClaim := range facts.PodClaims(v.Pod) {
 		name, mustCheckOwner, err := resourceclaim.Name(v.Pod, &podClaim)
@@ -178,13 +165,16 @@ func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 			return nil, &Failure{ReasonNoClaim, err}
 		}
 		if name == nil {
-			continue // none was made for the Pod, on purpose
+			continue // the Pod needs none for this entry
 		}
-		claim, err := v.Claims.get(*name)
-		if err == nil {
-			err = v.checkClaim(claim, mustCheckOwner)
+		claim := v.Claims.Known[*name]
+		if v.Claims.Live != nil {
+			var isRead bool
+			if claim, isRead = v.Claims.Live.Claims[*name]; !isRead {
+				return nil, &Need{Claim: *name}
+			}
 		}
-		if err != nil {
+		if err := v.checkClaim(claim, *name, mustCheckOwner); err != nil {
 			return nil, err
 		}
 		claims = append(claims, claim)
@@ -192,22 +182,10 @@ func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 	return claims, nil
 }
 
-// get gets a claim where the kubelet would.
-func (c *PodClaims) get(name string) (*resourcev1.ResourceClaim, error) {
-	claim := c.Known[name]
-	if c.Live != nil {
-		var isRead bool
-		if claim, isRead = c.Live.Claims[name]; !isRead {
-			return nil, &Need{Claim: name}
-		}
-	}
+func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, name string, mustCheckOwner bool) error {
 	if claim == nil {
-		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name))
+		return Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name))
 	}
-	return claim, nil
-}
-
-func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, mustCheckOwner bool) error {
 	if mustCheckOwner {
 		if err := resourceclaim.IsForPod(v.Pod, claim, true); err != nil {
 			return &Failure{ReasonNotOwner, err}
@@ -234,8 +212,8 @@ func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, mustCheckOwner boo
 	return nil
 }
 
-// SkipsPrepare reports whether the kubelet leaves a claim's driver alone: all of
-// its devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
+// SkipsPrepare reports whether the kubelet does not call a driver for a claim, since all of the driver's
+// devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
 func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 		return result.Driver == driver && !slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationAll) &&
@@ -243,41 +221,32 @@ func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	})
 }
 
-// simulated is the failure that failWhen selects the Pod for. It is of the first claim that a
-// driver would prepare.
-func (v *PodView) simulated(claims []*resourcev1.ResourceClaim) error {
+// askDrivers returns how far the drivers are with preparing claims. If failWhen selects the Pod, the first claim that a driver
+// would prepare fails.
+func (v *PodView) askDrivers(claims []*resourcev1.ResourceClaim, fails bool) (Answer, error) {
+	answer, err := v.Driver.Prepare(claims)
+	if err != nil || !fails {
+		return answer, err
+	}
 	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
 	for _, claim := range claims {
 		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
-			return Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, failureOf(v.Pod))
+			return answer, Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
 		}
 	}
-	return nil
+	return answer, nil
 }
 
-// entries are what all claims of the Pod are to show.
-func (v *PodView) entries(claims []*resourcev1.ResourceClaim) ([]*Entries, error) {
-	var all []*Entries
-	for _, claim := range claims {
-		entries, err := v.Driver.Entries(claim, v.Claims.Users(claim))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entries)
-	}
-	return all, nil
-}
+// unprepareRetryInterval is how long after a failure drivers are asked again to unprepare claims
+// (backOffPeriod in pkg/kubelet).
+const unprepareRetryInterval = 10 * time.Second
 
-// unprepareAgain is how long after a failure drivers are asked again to unprepare claims: the
-// kubelet's pod workers wait as long (backOffPeriod in pkg/kubelet).
-const unprepareAgain = 10 * time.Second
-
-// unprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
-// driver; the kubelet reports it in the Pod's status, once all drivers have answered.
-func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	tell := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
-	matched := tell || v.Set.Faithful || facts.IsTerminal(v.Pod)
-	if tell {
+// planUnprepare unprepares the claims of a Pod that ends. Like a driver it writes nothing to the claims.
+// With faithful status the Pod shows it, like a kubelet's, once all drivers have answered.
+func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
+	showsStatus := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
+	matched := v.Set.Faithful || facts.IsTerminal(v.Pod)
+	if showsStatus {
 		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
 		}
@@ -285,47 +254,48 @@ func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, e
 	if !matched {
 		return plan, nil
 	}
-	answer, err := v.Driver.Unprepare(v.lastUsed())
+	answer, err := v.Driver.Unprepare(v.lastUsedClaims())
 	failure, failed := errors.AsType[*Failure](err)
 	switch {
 	case failed && v.Claims.Live == nil && !v.Memory.UnprepareFailed:
-		plan.Confirm = true
+		plan.Need = &Need{LiveView: true}
 	case failed:
-		plan.UnprepareFailure, plan.Wait = failure, unprepareAgain
+		plan.UnprepareFailure, plan.Wait = failure, unprepareRetryInterval
 	case err != nil:
-		plan.UnprepareFailure, plan.Wait = &Failure{ReasonDriver, err}, unprepareAgain
+		plan.UnprepareFailure, plan.Wait = &Failure{ReasonDriver, err}, unprepareRetryInterval
 	case answer == NotAsked:
 		plan.Call = &Call{Unprepare: true}
 	case answer == Outstanding:
-	case tell:
-		plan.Patch = newStatusPatch(v.Pod, PatchUnprepared, startStatus(v.Pod, corev1.ConditionFalse, now))
+	case showsStatus:
+		plan.Patch = newStatusPatch(v.Pod, PatchUnprepared, startStatus(corev1.ConditionFalse), now)
 	default:
 		plan.Unprepared = true
 	}
 	return plan, nil
 }
 
-// lastUsed are the claims that are prepared for the Pod and for no other Pod on its node: of these the kubelet asks the drivers.
-func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
+// lastUsedClaims lists the claims that are prepared for the Pod and for no other Pod on its node. The
+// kubelet asks the drivers of these to unprepare them.
+func (v *PodView) lastUsedClaims() []*resourcev1.ResourceClaim {
 	if facts.ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
 		return nil
 	}
 	var last []*resourcev1.ResourceClaim
 	for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
 		claim := v.Claims.Known[name]
-		other := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
-		if claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), other) {
+		isOther := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
+		if claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), isOther) {
 			last = append(last, claim)
 		}
 	}
 	return last
 }
 
-// waitingPatch gives a Pod the status of one that waits, unless it has it, or its
-// containers run without having waited.
+// waitingPatch gives a Pod the status of a Pod that waits for its claims. It is nil if the Pod has that
+// status, or if its containers run without having waited.
 func (v *PodView) waitingPatch(now time.Time) *Patch {
 	if phase := v.Pod.Status.Phase; facts.ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
 		return nil
 	}
-	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now))
+	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now), now)
 }

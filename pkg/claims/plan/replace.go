@@ -11,24 +11,24 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Updates reports whether the manager has written the claim by an update before. What it
-// has so written, it cannot withdraw by server-side apply.
-func (w *ClaimWrite) Updates(claim *resourcev1.ResourceClaim) bool {
+// NeedsUpdate reports whether the manager has written the claim by an update before. Server-side apply
+// cannot withdraw what was written that way.
+func (w *ClaimWrite) NeedsUpdate(claim *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(claim.ManagedFields, func(field metav1.ManagedFieldsEntry) bool {
 		return field.Manager == w.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
 
-// Replace has a claim show what a server-side apply of the write would have it show. The
-// claim has all its managed fields, and the entries to write have their times.
+// Replace changes a claim as a server-side apply of the write would. The claim must have all its managed
+// fields, and the entries to write their times.
 func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
-	owned := w.owned(claim)
+	owned := w.ownedEntries(claim)
 	wanted := func(id facts.DeviceID) bool {
 		return slices.ContainsFunc(w.Entries, func(e resourcev1.AllocatedDeviceStatus) bool { return facts.EntryID(&e) == id })
 	}
 	for _, id := range owned {
 		if entry := facts.EntryOf(claim, id); entry != nil {
-			w.clear(claim, entry)
+			w.clearEntry(claim, entry)
 		}
 	}
 	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool {
@@ -36,12 +36,12 @@ func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 		return slices.Contains(owned, id) && !wanted(id) && len(entry.Conditions) == 0 && entry.Data == nil && entry.NetworkData == nil
 	})
 	for i := range w.Entries {
-		set(claim, &w.Entries[i])
+		mergeEntry(claim, &w.Entries[i])
 	}
 }
 
-// owned are the entries that the manager has written.
-func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []facts.DeviceID {
+// ownedEntries lists the entries that the manager has written.
+func (w *ClaimWrite) ownedEntries(claim *resourcev1.ResourceClaim) []facts.DeviceID {
 	var ids []facts.DeviceID
 	for _, managed := range claim.ManagedFields {
 		if managed.Manager != w.Manager || managed.Subresource != "status" || managed.FieldsV1 == nil {
@@ -65,8 +65,8 @@ func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []facts.DeviceID {
 	return ids
 }
 
-// clear removes what the manager says in an entry: binding conditions, or all else.
-func (w *ClaimWrite) clear(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
+// clearEntry removes from an entry what belongs to the manager: binding conditions, or everything else.
+func (w *ClaimWrite) clearEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
 	ofBinding := func(kind string) bool {
 		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 			return facts.ResultID(&result) == facts.EntryID(entry) &&
@@ -81,8 +81,8 @@ func (w *ClaimWrite) clear(claim *resourcev1.ResourceClaim, entry *resourcev1.Al
 	}
 }
 
-// set adds what an entry says to that of a claim.
-func set(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
+// mergeEntry adds the content of an entry to the claim's entry for the same device.
+func mergeEntry(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
 	entry := facts.EntryOf(claim, facts.EntryID(want))
 	if entry == nil {
 		claim.Status.Devices = append(claim.Status.Devices, *want.DeepCopy())

@@ -15,7 +15,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// The texts are those of pkg/kubelet/status/generate.go and kubelet_pods.go.
+// The reasons of pkg/kubelet/status/generate.go and kubelet_pods.go.
 const (
 	containersNotReady       = "ContainersNotReady"
 	containersNotInitialized = "ContainersNotInitialized"
@@ -28,7 +28,7 @@ type Patch struct {
 	// Operation is one of the Patch constants.
 	Operation string
 	Type      types.PatchType
-	// Content is what the JSON of the patch is made of.
+	// Content is encoded as JSON.
 	Content any
 }
 
@@ -40,9 +40,9 @@ const (
 	PatchHealth     = "health"
 )
 
-// statusPatch is a strategic merge patch of a Pod's status, as the kubelet's: the
-// UID keeps it from another Pod of the same name. A kubelet is the only one on its
-// node; here kwok and, for a moment, another replica write as well.
+// statusPatch is a strategic merge patch of a Pod's status like the kubelet's. The UID protects another
+// Pod of the same name. The resource version, if set, protects what others have written since: unlike
+// below a kubelet, kwok and for a moment another replica write the Pod too.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
@@ -51,29 +51,40 @@ type statusPatch struct {
 	Status corev1.PodStatus `json:"status"`
 }
 
-func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus) *Patch {
+// newStatusPatch completes the conditions of a status and makes a patch of it. The transition time of a condition is now,
+// unless the Pod has the condition with that status already.
+func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus, now time.Time) *Patch {
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		condition.ObservedGeneration, condition.LastTransitionTime = pod.Generation, metav1.Time{Time: now}
+		if former := facts.PodCondition(pod, condition.Type); former.Status == condition.Status {
+			condition.LastTransitionTime = former.LastTransitionTime
+		}
+	}
 	patch := statusPatch{Status: status}
 	patch.Metadata.UID = pod.UID
-	if status.Phase != "" { // it would set a Pod back that runs by now
+	if status.Phase != "" { // the Pod may be running by now
 		patch.Metadata.ResourceVersion = pod.ResourceVersion
 	}
 	return &Patch{operation, types.StrategicMergePatchType, patch}
 }
 
-// startStatus is the status with just PodReadyToStartContainers.
-func startStatus(pod *corev1.Pod, ready corev1.ConditionStatus, now time.Time) corev1.PodStatus {
-	return corev1.PodStatus{Conditions: conditionsAt(pod, now, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: ready})}
+// startStatus is a status with nothing but PodReadyToStartContainers.
+func startStatus(ready corev1.ConditionStatus) corev1.PodStatus {
+	return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: ready}}}
 }
 
-// waitingStatus is the status that a kubelet gives a Pod whose claims have not
-// been prepared.
+// waitingStatus is the status that a kubelet gives a Pod whose claims are not prepared yet.
 func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.PodStatus {
 	reason, initialized := containerCreating, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
-	if incomplete := names(pod.Spec.InitContainers); len(incomplete) > 0 {
+	if incomplete := containerNames(pod.Spec.InitContainers); len(incomplete) > 0 {
 		reason, initialized.Status, initialized.Reason = podInitializing, corev1.ConditionFalse, containersNotInitialized
 		initialized.Message = fmt.Sprintf("containers with incomplete status: %s", incomplete)
 	}
-	unready := fmt.Sprintf("containers with unready status: %s", names(append(sidecars(pod), pod.Spec.Containers...)))
+	sidecars := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool { // which count for readiness
+		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	unready := fmt.Sprintf("containers with unready status: %s", containerNames(append(sidecars, pod.Spec.Containers...)))
 	conditions := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse},
 		initialized,
@@ -81,13 +92,13 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
-	resources := resourcesOf(pod)
+	resources := podResources(pod)
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
 		StartTime:             &metav1.Time{Time: now},
 		HostIPs:               hostIPs(node),
-		Conditions:            conditionsAt(pod, now, conditions...),
+		Conditions:            conditions,
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
 		Resources:             resources,
@@ -99,9 +110,8 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 	return status
 }
 
-// hostIPs are the node's first address, internal ones before external ones, and
-// the first one of the other family (GetNodeHostIPs in pkg/util/node). The API
-// server takes no more.
+// hostIPs returns the node's first address, internal before external ones, and the first address of the
+// other family (GetNodeHostIPs in pkg/util/node). The API server accepts no more.
 func hostIPs(node *corev1.Node) []corev1.HostIP {
 	var ips []corev1.HostIP
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
@@ -116,32 +126,12 @@ func hostIPs(node *corev1.Node) []corev1.HostIP {
 	return ips[:min(2, len(ips))]
 }
 
-// conditionsAt completes conditions of a Pod. Their transition is now, unless the
-// Pod has them with that status already.
-func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondition) []corev1.PodCondition {
-	for i := range conditions {
-		conditions[i].ObservedGeneration = pod.Generation
-		conditions[i].LastTransitionTime = metav1.Time{Time: now}
-		if former := facts.PodCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
-			conditions[i].LastTransitionTime = former.LastTransitionTime
-		}
-	}
-	return conditions
-}
-
-func names(containers []corev1.Container) []string {
+func containerNames(containers []corev1.Container) []string {
 	var all []string
 	for i := range containers {
 		all = append(all, containers[i].Name)
 	}
 	return all
-}
-
-// sidecars are the init containers that run on, which count for readiness.
-func sidecars(pod *corev1.Pod) []corev1.Container {
-	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool {
-		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
-	})
 }
 
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {
@@ -152,15 +142,15 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 			Image:   containers[i].Image,
 			State:   corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
 			Started: new(false),
-			// The Stages hand them on.
+			// Stages keep these.
 			VolumeMounts: volumeMounts(containers[i].VolumeMounts),
 		}
 	}
 	return statuses
 }
 
-// volumeMounts are mounts as the status of a container has them. A fake node has no runtime
-// that mounts recursively read-only where it can.
+// volumeMounts converts mounts to those of a container's status. A fake node has no runtime, so mounts
+// are recursively read-only only where the Pod requires it.
 func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
 	var statuses []corev1.VolumeMountStatus
 	for _, mount := range mounts {
@@ -176,10 +166,9 @@ func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
 	return statuses
 }
 
-// resourcesOf are the resources of a whole Pod as the kubelet reports them before it reads
-// them from cgroups (getEffectiveAllocatedResources in kubelet_pods.go). An API server
-// before 1.36 drops them.
-func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
+// podResources returns the resources of a whole Pod as the kubelet reports them before it reads cgroups
+// (getEffectiveAllocatedResources in kubelet_pods.go). API servers before 1.36 drop them.
+func podResources(pod *corev1.Pod) *corev1.ResourceRequirements {
 	resources := &corev1.ResourceRequirements{}
 	if pod.Spec.Resources != nil {
 		resources = pod.Spec.Resources.DeepCopy()
@@ -189,12 +178,12 @@ func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
 	return resources
 }
 
-// EventMessage is the kubelet's message of the event of a failure to prepare.
+// EventMessage is the kubelet's message for a failure to prepare.
 func EventMessage(err error) error {
 	return fmt.Errorf("Failed to prepare dynamic resources: prepare dynamic resources: %s", strings.TrimSpace(err.Error()))
 }
 
-// UnprepareEventMessage is the message of the event of a failure to unprepare. The kubelet logs it, and sends none.
+// UnprepareEventMessage is the event message for a failure to unprepare. The kubelet only logs such a failure.
 func UnprepareEventMessage(err error) error {
 	return fmt.Errorf("Failed to unprepare dynamic resources: unprepare dynamic resources: %s; the Pod is kept until its driver is back, its claims are deallocated, or it is deleted by force", strings.TrimSpace(err.Error()))
 }

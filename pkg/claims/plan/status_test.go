@@ -42,7 +42,7 @@ func TestWaitingStatus(t *testing.T) {
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
 		{Name: "kube-api-access-x", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true},
 	}
-	got, err := json.Marshal(waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
+	got, err := json.Marshal(writtenStatus(pod, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)))
 	require.NoError(t, err)
 	want, err := yaml.YAMLToJSON([]byte(recordedWaiting))
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestWaitingStatusOfInitContainers(t *testing.T) {
 		{Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 		{Name: "once", RestartPolicy: new(corev1.ContainerRestartPolicyNever)},
 	}
-	status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+	status := writtenStatus(pod, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
 	initialized := condition(status, corev1.PodInitialized)
 	require.Equal(t, corev1.ConditionFalse, initialized.Status)
 	require.Equal(t, "ContainersNotInitialized", initialized.Reason)
@@ -95,7 +95,7 @@ func TestVolumeMounts(t *testing.T) {
 		readOnly(new(corev1.RecursiveReadOnlyIfPossible)), readOnly(new(corev1.RecursiveReadOnlyEnabled)),
 	}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "i", VolumeMounts: []corev1.VolumeMount{mount}}}
-	status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+	status := writtenStatus(pod, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
 	shown := corev1.VolumeMountStatus{Name: "v", MountPath: "/v"}
 	require.Equal(t, []corev1.VolumeMountStatus{shown}, status.InitContainerStatuses[0].VolumeMounts)
 	want := []corev1.VolumeMountStatus{shown}
@@ -129,7 +129,7 @@ func TestResources(t *testing.T) {
 			pod := claimstest.NewPod("p", "c")
 			require.NoError(t, yaml.Unmarshal([]byte(test.spec), &pod.Spec))
 			spec := pod.Spec.DeepCopy()
-			status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+			status := writtenStatus(pod, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
 			require.YAMLEq(t, test.resources, yamlOf(t, status.Resources))
 			require.YAMLEq(t, test.allocated, yamlOf(t, status.AllocatedResources))
 			require.Equal(t, *spec, pod.Spec)
@@ -173,7 +173,7 @@ func TestHostIPs(t *testing.T) {
 			t.Parallel()
 			node := claimstest.NewNode("n")
 			node.Status.Addresses = test.addresses
-			status := waitingStatus(claimstest.NewPod("p", "c"), node, claimstest.Noon)
+			status := writtenStatus(claimstest.NewPod("p", "c"), waitingStatus(claimstest.NewPod("p", "c"), node, claimstest.Noon))
 			var got []string
 			for _, ip := range status.HostIPs {
 				got = append(got, ip.IP)
@@ -200,18 +200,23 @@ func TestTransitions(t *testing.T) {
 		{Type: corev1.PodInitialized, Status: corev1.ConditionFalse, LastTransitionTime: earlier},
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, LastTransitionTime: earlier},
 	}
-	status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+	status := writtenStatus(pod, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
 	require.Equal(t, earlier, condition(status, corev1.PodReady).LastTransitionTime)
 	require.Equal(t, claimstest.Noon, condition(status, corev1.PodInitialized).LastTransitionTime.Time)
 	require.Equal(t, claimstest.Noon, condition(status, corev1.ContainersReady).LastTransitionTime.Time)
 	require.Equal(t, earlier, condition(status, corev1.PodScheduled).LastTransitionTime)
 	require.EqualValues(t, 7, condition(status, corev1.PodReady).ObservedGeneration)
 
-	started := startStatus(pod, corev1.ConditionTrue, claimstest.Noon)
+	started := writtenStatus(pod, startStatus(corev1.ConditionTrue))
 	require.Equal(t, corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(claimstest.Noon), ObservedGeneration: 7,
 	}}}, started)
-	require.Equal(t, earlier, startStatus(pod, corev1.ConditionFalse, claimstest.Noon).Conditions[0].LastTransitionTime)
+	require.Equal(t, earlier, writtenStatus(pod, startStatus(corev1.ConditionFalse)).Conditions[0].LastTransitionTime)
+}
+
+// writtenStatus is what a patch at noon writes.
+func writtenStatus(pod *corev1.Pod, status corev1.PodStatus) corev1.PodStatus {
+	return newStatusPatch(pod, PatchWaiting, status, claimstest.Noon).Content.(statusPatch).Status
 }
 
 func encoded(t *testing.T, patch *Patch) string {
@@ -227,9 +232,9 @@ func TestStatusPatch(t *testing.T) {
 	t.Parallel()
 	pod := claimstest.NewPod("p", "c")
 	pod.ResourceVersion = "7"
-	patch := encoded(t, newStatusPatch(pod, PatchReady, startStatus(pod, corev1.ConditionTrue, claimstest.Noon)))
+	patch := encoded(t, newStatusPatch(pod, PatchReady, startStatus(corev1.ConditionTrue), claimstest.Noon))
 	require.JSONEq(t, `{"metadata": {"uid": "uid-of-p"}, "status": {"conditions": [{"type": "PodReadyToStartContainers", "status": "True",
 		"observedGeneration": 1, "lastProbeTime": null, "lastTransitionTime": "2026-07-20T12:00:00Z"}]}}`, patch)
-	patch = encoded(t, newStatusPatch(pod, PatchWaiting, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)))
+	patch = encoded(t, newStatusPatch(pod, PatchWaiting, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon), claimstest.Noon))
 	require.Contains(t, patch, `"metadata":{"uid":"uid-of-p","resourceVersion":"7"}`)
 }

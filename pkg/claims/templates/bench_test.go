@@ -34,7 +34,7 @@ func benchmarkPreparePlan(b *testing.B, template string) {
 			Pod:     pod,
 			Node:    node,
 			Set:     set,
-			Driver:  New(set, node, Slices{Of: func(string) (bool, error) { return true, nil }}, nil),
+			Driver:  New(set, node, Slices{Of: func(string) (has, known bool) { return true, true }}, nil),
 			Claims:  claims,
 			Standby: func([]*resourcev1.ResourceClaim) bool { return false },
 		}

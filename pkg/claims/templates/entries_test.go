@@ -173,7 +173,7 @@ func TestObjectsOf(t *testing.T) {
 	again := claimstest.NewPod("a")
 	again.UID = "another"
 	var names []string
-	for _, object := range objectsOf([]*corev1.Pod{b, a, again}) {
+	for _, object := range sortedObjects([]*corev1.Pod{b, a, again}) {
 		names = append(names, object.Name+" "+string(object.UID))
 	}
 	require.Equal(t, []string{"a another", "a uid-of-a", "b uid-of-b"}, names)

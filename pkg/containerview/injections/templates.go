@@ -65,18 +65,18 @@ func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
 	if err != nil {
 		return err
 	}
-	edits := &template.ContainerEdits
+	edits := editsOf(template.ResourcePoolTemplateSpec)
 	id := fmt.Sprintf("%s %s", template.Name, i.claim.UID)
-	if err := i.once(id, edits.PerClaim, func(c *devices.Container) error { return i.all(c, result.Driver, "") }); err != nil {
+	if err := i.once(id, edits.perClaim, func(c *container) error { return i.all(c, result.Driver, "") }); err != nil {
 		return err
 	}
 	id += " " + result.Request
-	if err := i.once(id, edits.PerRequest, func(c *devices.Container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
+	if err := i.once(id, edits.perRequest, func(c *container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
 		return err
 	}
 	device := facts.ResultID(result)
 	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
-	return i.once(id, edits.PerDevice, func(c *devices.Container) (err error) {
+	return i.once(id, edits.perDevice, func(c *container) (err error) {
 		c.Result, c.Config = result, templates.ParametersFor(i.claim, result)
 		c.Device, err = i.Lookup.Device(result)
 		return err
@@ -84,23 +84,23 @@ func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
 }
 
 // once renders edits, unless they are there.
-func (i *injector) once(id string, edits *devices.Edits, fill func(*devices.Container) error) error {
-	if edits == nil || i.known[id] {
+func (i *injector) once(id string, edits editsPart, fill func(*container) error) error {
+	if edits.source == nil || i.known[id] {
 		return nil
 	}
 	i.known[id] = true
-	container := &devices.Container{
+	seen := &container{
 		Node:  i.Lookup.Node,
-		Claim: devices.AllocatedClaim{Object: devices.Object{Name: i.claim.Name, Namespace: i.claim.Namespace, UID: i.claim.UID}},
+		Claim: claimData{Object: devices.Object{Name: i.claim.Name, Namespace: i.claim.Namespace, UID: i.claim.UID}},
 		Pod:   devices.Object{Name: i.pod.Name, Namespace: i.pod.Namespace, UID: i.pod.UID},
 	}
-	container.Claim.AdminAccess = slices.ContainsFunc(i.claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+	seen.Claim.AdminAccess = slices.ContainsFunc(i.claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 		return result.AdminAccess != nil && *result.AdminAccess
 	})
-	if err := fill(container); err != nil {
+	if err := fill(seen); err != nil {
 		return err
 	}
-	rendered, err := edits.Render(container)
+	rendered, err := edits.render(seen)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (i *injector) once(id string, edits *devices.Edits, fill func(*devices.Cont
 
 // all gives a container all that a driver has allocated to the claim, or to one request
 // of it.
-func (i *injector) all(c *devices.Container, driver, request string) error {
+func (i *injector) all(c *container, driver, request string) error {
 	for k := range i.claim.Status.Allocation.Devices.Results {
 		result := &i.claim.Status.Allocation.Devices.Results[k]
 		if result.Driver != driver || request != "" && result.Request != request {
@@ -120,7 +120,7 @@ func (i *injector) all(c *devices.Container, driver, request string) error {
 		if err != nil {
 			return err
 		}
-		c.Devices = append(c.Devices, devices.AllocatedDevice{Device: device, Result: result})
+		c.Devices = append(c.Devices, deviceData{Device: device, Result: result})
 		if request != "" {
 			c.Request, c.Config = request, templates.ParametersFor(i.claim, result)
 		}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -135,7 +135,7 @@ func (m *model) renumberUUIDs(attribute *resourcev1.DeviceAttribute) error {
 				number = len(m.numbers)
 				m.numbers[found] = number
 			}
-			made, failed := devices.UUID(m.node.UID, number)
+			made, failed := gotemplate.UUID(m.node.UID, number)
 			m.made[made] = numberBegin + strconv.Itoa(number) + numberEnd
 			err = errors.Join(err, failed)
 			return made

@@ -130,7 +130,7 @@ func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices
 		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
 	}
 	desired := plan.DesiredShared(t, required, unknown)
-	p.addProblems(key, maps.Values(desired.Held))
+	p.addProblems(key, maps.Values(desired.Blocked))
 	return p.addWrites(ctx, key, nil, &desired, own)
 }
 
@@ -147,12 +147,16 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		as = ""
 	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		needs, err := plan.NewAs(ctx, as, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
+		fitted, err := features.Fit(ctx, p.server, drivers[driver].Pools)
+		if err != nil {
+			return err
+		}
+		needs, err := plan.New(as, node, &fitted, drivers[driver].Existing)
 		if err == nil && slices.ContainsFunc(needs.Create, func(slice *resourcev1.ResourceSlice) bool {
 			live := p.live[slice.Name]
 			return live != nil && live.Spec.Pool.Generation >= slice.Spec.Pool.Generation
 		}) {
-			needs, err = needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return p.live[name], nil })
+			needs, err = p.takeOver(needs)
 		}
 		if _, ok := errors.AsType[*plan.LayoutError](err); ok {
 			p.addProblems(key, slices.Values([]error{err}))
@@ -164,11 +168,24 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Delete = append(p.Delete, needs.Delete...)
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
-		for _, one := range needs.Dropped {
+		for _, one := range fitted.Dropped {
 			p.addDropped(one)
 		}
 	}
 	return nil
+}
+
+// takeOver plans again with the slices that exist.
+func (p *Preview) takeOver(refused *plan.Plan) (*plan.Plan, error) {
+	live := map[string]*resourcev1.ResourceSlice{}
+	next, err := refused.TakeOver(live)
+	for err == nil && next.Need != nil {
+		for _, name := range next.Need.Slices {
+			live[name] = p.live[name]
+		}
+		next, err = refused.TakeOver(live)
+	}
+	return next, err
 }
 
 // retireSlices deletes the slices that belong to no node and no template any more.

@@ -49,9 +49,9 @@ Each device is counted in one state: the first that applies of tainted
 (NoSchedule or NoExecute), failing, prepared, allocated, blocked and free. A device
 is prepared if its driver says in the claim that it is ready, or if the claim's Pod
 has passed its preparation: some drivers write nothing. It is failing if preparing
-fails, or its driver says that it is not ready, and blocked if no claim has it, but
-others have the counters that it needs, such as a GPU that is taken whole and its
-partitions. Parts of a device are counted apart from whole ones. Taints are those
+fails, or its driver says that it is not ready. It is blocked if no claim has it, but
+its node is not Ready, or others have the counters that it needs, such as a GPU that
+is taken whole and its partitions. Parts of a device are counted apart from whole ones. Taints are those
 that the driver publishes, and those of DeviceTaintRules.
 A device that a claim has and no slice publishes any more is gone: it is listed with
 its claim and Pods, and no other column counts it. The scheduler allocates nothing
@@ -68,8 +68,9 @@ most; ^C ends it. Elsewhere all of it is printed again whenever something is
 different, and -o json and yaml print another document.
 
 The command reads what every driver publishes, so it works with real drivers too. It
-lists resourceslices, resourceclaims, pods and events, and watches them for --watch.
-Where it may not list devicetaintrules it says so, and shows no taints of them.`,
+lists resourceslices, resourceclaims, pods, events and nodes, and watches them for
+--watch. Where it may not list devicetaintrules it says so, and shows no taints of
+them. Where it may not list nodes it says so, and shows all as Ready.`,
 		Example: `  # What is there, and what is free?
   kwok-dractl status
 
@@ -126,8 +127,8 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Short: "Show the devices of a node, and the Pods that have them.",
 		Long: `Show the devices of a node's own pools, and the Pods that have them. Parts of a
 device, which draw on the same counter set, are below it. REASON says why a device
-cannot be used: its taints, why preparing fails, or which devices have taken the
-counters that it needs.
+cannot be used: its taints, why preparing fails, that the node is not Ready, or which
+devices have taken the counters that it needs.
 
 Product, memory and UUID of a device are attributes and capacities that its driver
 publishes under one of the names that drivers use for them. The UUID, or serial number
@@ -248,7 +249,7 @@ func (c *command) runNode(ctx context.Context, name string) error {
 		if err := checkNodeExists(ctx, client, name); err != nil {
 			return err
 		}
-		l := liveWorld(client, "spec.nodeName="+name)
+		l := liveNode(client, name)
 		return c.followChanges(ctx, l, func(context.Context) *view { return c.viewNode(l.currentWorld(), name) })
 	}
 	w, err := c.readWorld(ctx, client, "")

@@ -132,7 +132,7 @@ func TestFollowNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-			l := liveWorld(client, "spec.nodeName=c")
+			l := liveNode(client, "c")
 			return l, func(context.Context) *view { return c.viewNode(l.currentWorld(), "c") }
 		}, fleet()...)
 		require.Empty(t, f.out.String())

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 )
 
@@ -24,8 +25,12 @@ import (
 type live struct {
 	// slices is nil if none are shown.
 	slices, claims, pods, events cache.SharedIndexInformer
-	// nodes are those that the user selects. It is nil where all are shown.
-	nodes cache.SharedIndexInformer
+	// nodes are those that selector selects by their labels, or all. It is nil where devices have
+	// no states.
+	nodes    cache.SharedIndexInformer
+	selector string
+	// unseenNodes says why nodes cannot be read, or is nil.
+	unseenNodes atomic.Pointer[string]
 	// rules is nil where devices have no states.
 	rules   *taintrules.Watcher
 	changes atomic.Uint64
@@ -34,28 +39,38 @@ type live struct {
 
 // liveCluster watches what there is, and which nodes have the labels of a selector.
 func liveCluster(client kubernetes.Interface, selector string) *live {
-	l := liveWorld(client, "")
-	if selector != "" {
-		l.nodes = coreinformers.NewFilteredNodeInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) { options.LabelSelector = selector })
-		// This saves memory, and an update of the status of a Node changes nothing then.
-		_ = l.nodes.SetTransform(func(object any) (any, error) {
-			if node, ok := object.(*corev1.Node); ok {
-				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}, nil
-			}
-			return object, nil
-		})
-	}
+	l := liveWorld(client, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
+	l.selector = selector
 	return l
 }
 
+// keepNameAndReadiness saves memory.
+func keepNameAndReadiness(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}
+	if !inventory.IsNodeReady(node) {
+		kept.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	}
+	return kept, nil
+}
+
+// liveNode watches what is on a node.
+func liveNode(client kubernetes.Interface, node string) *live {
+	return liveWorld(client, "spec.nodeName="+node, selectFields("metadata.name="+node))
+}
+
 // liveWorld watches what there is, or what a field selector of Pods and slices chooses.
-func liveWorld(client kubernetes.Interface, on string) *live {
+func liveWorld(client kubernetes.Interface, on string, selectNodes func(*metav1.ListOptions)) *live {
 	all := cache.Indexers{}
 	l := &live{
 		slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(on)),
 		claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
 		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selectFields(on)),
 		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selectFields("reason="+failedPrepare)),
+		nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
 		rules:  taintrules.NewWatcher(client),
 	}
 	for _, informer := range l.listInformers() {
@@ -67,6 +82,7 @@ func liveWorld(client kubernetes.Interface, on string) *live {
 			return object, nil
 		})
 	}
+	_ = l.nodes.SetTransform(keepNameAndReadiness)
 	return l
 }
 
@@ -101,10 +117,19 @@ func (l *live) startInformers(ctx context.Context, fail context.CancelCauseFunc)
 	for _, informer := range l.listInformers() {
 		// These fail only once an informer runs.
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+			AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() },
+			UpdateFunc: func(old, now any) {
+				if informer != l.nodes || inventory.IsNodeReady(old.(*corev1.Node)) != inventory.IsNodeReady(now.(*corev1.Node)) {
+					changed()
+				}
+			},
 		})
 		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
-			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			switch {
+			case informer == l.nodes && l.selector == "" && apierrors.IsForbidden(err):
+				l.unseenNodes.Store(new(describeUnseenNodes(err)))
+				changed()
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
 			}
 		})
@@ -119,7 +144,8 @@ func (l *live) startInformers(ctx context.Context, fail context.CancelCauseFunc)
 
 func (l *live) hasSynced() bool {
 	for _, informer := range l.listInformers() {
-		if !informer.HasSynced() {
+		isUnseen := informer == l.nodes && l.unseenNodes.Load() != nil
+		if !informer.HasSynced() && !isUnseen {
 			return false
 		}
 	}
@@ -131,10 +157,11 @@ func (l *live) currentWorld() *world {
 		slices: listStore[*resourcev1.ResourceSlice](l.slices), claims: listStore[*resourcev1.ResourceClaim](l.claims),
 		pods: listStore[*corev1.Pod](l.pods), failures: listStore[*corev1.Event](l.events),
 	}
-	if l.nodes != nil {
-		w.selectNodes(listStore[*corev1.Node](l.nodes))
-	}
+	w.addNodes(listStore[*corev1.Node](l.nodes), l.selector != "")
 	w.rules, w.unseen = l.rules.Rules()
+	if unseen := l.unseenNodes.Load(); unseen != nil && !l.nodes.HasSynced() {
+		w.addUnseen(*unseen)
+	}
 	return w
 }
 

@@ -37,6 +37,9 @@ type Device struct {
 
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Capacity   map[string]string `json:"capacity,omitempty"`
+
+	// notReadyNode is the node of the device if that is not ready.
+	notReadyNode string
 }
 
 // Blocker is a device that keeps another one from claims, with the claims that have it.
@@ -70,7 +73,7 @@ func (w *world) listDevices(node string) []Device {
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			devices = append(devices, describePool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
+			devices = append(devices, describePool(item, pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
 				return found[deviceKey{pool.Driver, pool.Name, pool.Generation, name}]
 			})...)
 		}
@@ -88,7 +91,7 @@ func (w *world) listDevices(node string) []Device {
 }
 
 // describePool describes the devices of a pool.
-func describePool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
+func describePool(item *inventory.Item, pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
 	var devices []Device
 	for i := range pool.Devices {
 		shown := newDevice(pool.Driver, pool.Name, &pool.Devices[i])
@@ -96,7 +99,9 @@ func describePool(pool *inventory.Pool, kind *inventory.Kind, identities invento
 		known := identities.Describe(shown.Driver, find(shown.Name))
 		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
 		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
-		if shown.State == inventory.Blocked {
+		if item.NotReady {
+			shown.notReadyNode = item.Node
+		} else if shown.State == inventory.Blocked {
 			shown.Blockers = findBlockers(shown.Name, pool, find)
 		}
 		devices = append(devices, shown)
@@ -174,7 +179,9 @@ func deviceTable(devices []Device, attributes []string) *output.Rows {
 // unusableReason says why the device cannot be used, if so.
 func (d *Device) unusableReason() string {
 	reasons := listReasons(d.Claims, d.Taints)
-	if d.BlockedBy != "" {
+	if d.notReadyNode != "" {
+		reasons = append(reasons, describeNotReady(d.notReadyNode))
+	} else if d.BlockedBy != "" {
 		text := "no " + d.BlockedBy + " left"
 		var names []string
 		for _, blocker := range d.Blockers {

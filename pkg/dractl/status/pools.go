@@ -51,9 +51,7 @@ func (p *Pool) isComplete() bool { return p.Slices == p.SliceCount }
 
 // isHealthy reports whether the scheduler can allocate all devices of the pool that
 // are free, and those that it has allocated can be used.
-func (p *Pool) isHealthy() bool {
-	return p.isComplete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
-}
+func (p *Pool) isHealthy() bool { return len(p.Problems) == 0 }
 
 // newOverview returns what the filter chooses of a world, with columns for some attributes. The totals
 // include pools without problems.
@@ -68,7 +66,7 @@ func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...s
 	for _, item := range taken.Items {
 		for i := range item.Pools {
 			if pool := &item.Pools[i]; f.choosesPools(item.Node, pool.Driver) {
-				o.Pools = append(o.Pools, sumUpPool(item.Node, pool))
+				o.Pools = append(o.Pools, sumUpPool(item, pool))
 				o.Pools[len(o.Pools)-1].Attributes = products.describePool(pool).valuesOf(pool.Driver, attributes)
 				products.addPool(item.Node, pool)
 			}
@@ -94,10 +92,13 @@ func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...s
 	return o
 }
 
-func sumUpPool(node string, pool *inventory.Pool) Pool {
+func sumUpPool(item *inventory.Item, pool *inventory.Pool) Pool {
 	sum := Pool{
-		Node: node, Driver: pool.Driver, Name: pool.Name,
+		Node: item.Node, Driver: pool.Driver, Name: pool.Name,
 		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
+	}
+	if item.NotReady {
+		sum.Problems = append(sum.Problems, describeNotReady(item.Node))
 	}
 	if !sum.isComplete() {
 		sum.Problems = append(sum.Problems, fmt.Sprintf("incomplete: %d of %d slices", sum.Slices, sum.SliceCount))
@@ -127,6 +128,8 @@ func sumUpPool(node string, pool *inventory.Pool) Pool {
 	}
 	return sum
 }
+
+func describeNotReady(node string) string { return "node " + node + " is not Ready" }
 
 // listTables returns the totals, what needs attention, and the rest.
 func (o *Overview) listTables(format output.Format) output.Tables {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -25,24 +27,45 @@ type world struct {
 	pods   []*corev1.Pod
 	// failures are the events about failures to prepare.
 	failures []*corev1.Event
-	// rules are the DeviceTaintRules, and unseen says why they are not known, if so.
-	rules  []inventory.TaintRule
+	rules    []inventory.TaintRule
+	// notReady are the names of nodes that are not ready.
+	notReady map[string]bool
+	// unseen says what could not be read, if anything: DeviceTaintRules or nodes.
 	unseen string
 	// selected are the names of the nodes that the user selects by labels, or nil where all are shown.
 	selected map[string]bool
 }
 
-func (w *world) selectNodes(nodes []*corev1.Node) {
-	w.selected = map[string]bool{}
-	for _, node := range nodes {
-		w.selected[node.Name] = true
+// addNodes learns which nodes are ready, and which are selected if any selection is asked for.
+func (w *world) addNodes(nodes []*corev1.Node, isSelection bool) {
+	w.notReady = map[string]bool{}
+	if isSelection {
+		w.selected = map[string]bool{}
 	}
+	for _, node := range nodes {
+		if isSelection {
+			w.selected[node.Name] = true
+		}
+		if !inventory.IsNodeReady(node) {
+			w.notReady[node.Name] = true
+		}
+	}
+}
+
+func (w *world) addUnseen(unseen string) {
+	w.unseen = strings.Trim(w.unseen+"\n"+unseen, "\n")
+}
+
+// describeUnseenNodes says what is not known of devices if their nodes are not.
+func describeUnseenNodes(err error) string {
+	return fmt.Sprintf("Nodes are not seen, and all are shown as Ready: %v", err)
 }
 
 // failedPrepare is the reason of the events of a kubelet that cannot prepare.
 const failedPrepare = "FailedPrepareDynamicResources"
 
-// readCluster reads a world, and which nodes have the labels of a selector.
+// readCluster reads a world, and which nodes have the labels of a selector. Without one, the right to
+// list nodes is not required.
 func readCluster(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	slices, err := client.ResourceV1().ResourceSlices().List(ctx, cached)
@@ -61,16 +84,18 @@ func readCluster(ctx context.Context, client kubernetes.Interface, selector stri
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	w := &world{slices: cluster.Pointers(slices.Items), claims: cluster.Pointers(claims.Items), pods: cluster.Pointers(pods.Items), failures: cluster.Pointers(events.Items)}
-	if selector != "" {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return nil, fmt.Errorf("list nodes with -l %s: %w", selector, err)
-		}
-		w.selectNodes(cluster.Pointers(nodes.Items))
+	nodes, nodesErr := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
+	if nodesErr != nil && (selector != "" || !apierrors.IsForbidden(nodesErr)) {
+		return nil, fmt.Errorf("list nodes: %w", nodesErr)
 	}
+	w := &world{slices: cluster.Pointers(slices.Items), claims: cluster.Pointers(claims.Items), pods: cluster.Pointers(pods.Items), failures: cluster.Pointers(events.Items)}
 	rules, unseen, err := taintrules.List(ctx, client)
 	w.unseen = unseen
+	if nodesErr != nil {
+		w.addUnseen(describeUnseenNodes(nodesErr))
+	} else {
+		w.addNodes(cluster.Pointers(nodes.Items), selector != "")
+	}
 	for _, rule := range rules {
 		w.rules = append(w.rules, inventory.TaintRuleOf(rule))
 	}
@@ -93,6 +118,7 @@ func (w *world) takeInventory() *inventory.Inventory {
 	}
 	source := inventory.Source{
 		Nodes:       func() []string { return nil },
+		IsNodeReady: func(name string) bool { return !w.notReady[name] },
 		Slices:      func() []inventory.Slice { return all },
 		Allocations: w.listAllocations,
 		TaintRules:  func() ([]inventory.TaintRule, string) { return w.rules, w.unseen },

@@ -1,12 +1,30 @@
-// Package runtest runs what is tested beside the test.
+// Package runtest runs code under test: with a fake clock, quietly, and beside the test.
 package runtest
 
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
-// UntilEnd runs something in the background until the test ends, which waits for it.
+// InBubble runs a test with a fake clock, in parallel with other tests.
+func InBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// QuietContext returns the context of a test with a logger that writes to the test's
+// output, without verbose lines.
+func QuietContext(t testing.TB) context.Context {
+	t.Helper()
+	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0))))
+}
+
+// UntilEnd runs a function in the background until the test ends, which waits for it.
 func UntilEnd(ctx context.Context, t testing.TB, run func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -4,6 +4,7 @@ package live
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,15 +56,29 @@ type TaintRules interface {
 // NewSource makes the source of inventories. Call it before the caches run.
 func NewSource(o Options) *inventory.Source {
 	s := &source{Options: o}
-	o.Caches.Slices.Annotate = note
-	o.Caches.Nodes.Handle(func(string, *observe.Node, *observe.Node) { s.changes.Add(1) })
+	o.Caches.Slices.Annotate = annotateSlice
+	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) {
+		if now != nil && !inventory.IsNodeReady(now.Decode()) {
+			s.notReady.Store(name, struct{}{})
+		} else {
+			s.notReady.Delete(name)
+		}
+		s.changes.Add(1)
+	})
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    func(*facts.Slice) { s.changes.Add(1) },
 		UpdateFunc: func(_, _ *facts.Slice) { s.changes.Add(1) },
 		DeleteFunc: func(cache.DeletedObject[*facts.Slice]) { s.changes.Add(1) },
 	})
 	return &inventory.Source{
-		Nodes: s.nodes, Slices: s.slices, Allocations: s.allocations, TaintRules: o.TaintRules.Rules,
+		Nodes: func() []string {
+			return slices.DeleteFunc(o.Caches.Nodes.Keys(), func(name string) bool { return !o.Caches.Nodes.Has(name) })
+		},
+		IsNodeReady: func(name string) bool {
+			_, notReady := s.notReady.Load(name)
+			return !notReady
+		},
+		Slices: s.listSlices, Allocations: s.listAllocations, TaintRules: o.TaintRules.Rules,
 		Changes: func() uint64 { return s.changes.Load() + o.Preparer.Changes() + o.TaintRules.Changes() },
 	}
 }
@@ -72,22 +87,19 @@ type source struct {
 	Options
 	// changes counts what changes nodes and slices.
 	changes atomic.Uint64
+	// notReady has the names of nodes that are not ready.
+	notReady sync.Map
 }
 
-// nodes names the fake nodes.
-func (s *source) nodes() []string {
-	return slices.DeleteFunc(s.Caches.Nodes.Keys(), func(name string) bool { return !s.Caches.Nodes.Has(name) })
-}
-
-// noted is what is noted of a slice beside what the cache keeps of it.
-type noted struct {
+// sliceNote is what an inventory needs of a slice beside what the cache keeps of it.
+type sliceNote struct {
 	sharing inventory.Sharing
 	facts   inventory.Facts
 	taints  map[string][]inventory.Taint
 }
 
-func note(slice *resourcev1.ResourceSlice) any {
-	n := noted{sharing: inventory.SharingOf(&slice.Spec), facts: inventory.FactsOf(&slice.Spec)}
+func annotateSlice(slice *resourcev1.ResourceSlice) any {
+	n := sliceNote{sharing: inventory.SharingOf(&slice.Spec), facts: inventory.FactsOf(&slice.Spec)}
 	for device, taints := range facts.TimedTaints(slice.Spec.Devices) {
 		if n.taints == nil {
 			n.taints = map[string][]inventory.Taint{}
@@ -97,11 +109,11 @@ func note(slice *resourcev1.ResourceSlice) any {
 	return n
 }
 
-// slices are what is published, by what the cache says.
-func (s *source) slices() []inventory.Slice {
+// listSlices returns the cached slices.
+func (s *source) listSlices() []inventory.Slice {
 	var all []inventory.Slice
 	for slice := range s.Caches.Slices.All() {
-		n := slice.Note.(noted)
+		n := slice.Note.(sliceNote)
 		all = append(all, inventory.Slice{
 			Node: slice.Node, Driver: slice.Driver, Pool: slice.Pool, Name: slice.Name, Generation: slice.Generation, Count: slice.Count,
 			Devices: slice.Devices, Sharing: n.sharing, Facts: n.facts, Taints: n.taints,
@@ -110,8 +122,8 @@ func (s *source) slices() []inventory.Slice {
 	return all
 }
 
-// allocations are the devices that claims have, by what the cache says.
-func (s *source) allocations() []inventory.Allocation {
+// listAllocations returns the devices that cached claims have.
+func (s *source) listAllocations() []inventory.Allocation {
 	var all []inventory.Allocation
 	covers := s.coverageOfSlices()
 	for observed := range s.Caches.Claims.All() {
@@ -137,9 +149,9 @@ func (s *source) allocations() []inventory.Allocation {
 	return all
 }
 
-// coverageOfSlices returns whether the cache of slices would have an allocated device if it were
-// published: kwok-dra has prepared it, or a template is to publish it. The cache has no
-// slices of real drivers, and none of the others before it is complete.
+// coverageOfSlices returns a function that reports whether the cache of slices would have an
+// allocated device if it were published: kwok-dra has prepared it, or a template publishes it. The
+// cache has no slices of real drivers, and until it is complete it answers for none.
 func (s *source) coverageOfSlices() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
 	set := s.Config.Current()
 	if slices.ContainsFunc(s.Caches.Slices.Synced(), func(c cache.DoneChecker) bool { return !cache.IsDone(c) }) {
@@ -168,8 +180,8 @@ func (s *source) coverageOfSlices() func(node string, result *resourcev1.DeviceR
 	}
 }
 
-// podNames are the names of the Pods that a claim is reserved for. Of a group of
-// Pods, those that use the claim and are bound are known.
+// podNames returns the names of the Pods that a claim is reserved for. Of a group of Pods, it knows
+// those that use the claim and are bound.
 func (s *source) podNames(claim *resourcev1.ResourceClaim) []string {
 	var pods []*corev1.Pod
 	var names []string

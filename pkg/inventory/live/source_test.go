@@ -1,8 +1,6 @@
 package live
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -44,13 +41,7 @@ func inBubble(t *testing.T, objects []runtime.Object, test func(t *testing.T, se
 		server := apitest.New(objects...)
 		caches := observe.New(server, managed)
 		source := NewSource(Options{Config: config.NewStore("test"), Caches: caches, Preparer: nothing{}, TaintRules: nothing{}})
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
-		var running sync.WaitGroup
-		running.Go(func() { caches.Run(ctx) })
-		t.Cleanup(func() {
-			cancel()
-			running.Wait()
-		})
+		runtest.UntilEnd(runtest.QuietContext(t), t, caches.Run)
 		synctest.Wait()
 		test(t, server, source)
 	})
@@ -101,6 +92,32 @@ func TestSlices(t *testing.T) {
 		}, {
 			Driver: "d", Pool: "p", Name: "s", Generation: 2, Count: 1, Devices: facts.NamesOf(shared.Spec.Devices),
 		}}, source.Slices())
+	})
+}
+
+// TestNodeReadiness follows the readiness of nodes, and forgets that of a node that has gone.
+func TestNodeReadiness(t *testing.T) {
+	inBubble(t, []runtime.Object{fakeNode("n"), sliceOf("n", resourcev1.Device{Name: "gpu"})}, func(t *testing.T, server *apitest.Server, source *inventory.Source) {
+		state := func() inventory.State {
+			synctest.Wait()
+			item := source.Take().Items[0]
+			require.Equal(t, item.NotReady, !source.IsNodeReady("n"))
+			return item.Pools[0].Devices[0].State
+		}
+		setReady := func(status corev1.ConditionStatus) {
+			apitest.Edit(server, "", "n", func(node *corev1.Node) {
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+			})
+		}
+		require.Equal(t, inventory.Free, state())
+		setReady(corev1.ConditionUnknown)
+		require.Equal(t, inventory.Blocked, state())
+		setReady(corev1.ConditionTrue)
+		require.Equal(t, inventory.Free, state())
+		setReady(corev1.ConditionFalse)
+		require.Equal(t, inventory.Blocked, state())
+		server.Remove(fakeNode("n"))
+		require.Equal(t, inventory.Free, state())
 	})
 }
 

@@ -18,21 +18,21 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
-// File is the name of the file in the folder of a node (draManagerStateFileName in
+// File is the name of the checkpoint in the folder of a node (draManagerStateFileName in
 // pkg/kubelet/cm/dra).
 const File = "dra_manager_state"
 
 const (
-	// maxSize is what a checkpoint may have: that of a node with 1,000 claims has half a megabyte.
+	// maxSize bounds a checkpoint, in bytes. That of a node with 1,000 claims has half a megabyte.
 	maxSize = 64 << 20
-	// maxAnswer is what is kept of the answer of a driver for a claim.
+	// maxAnswer bounds a driver's answer for one claim, in bytes.
 	maxAnswer = 256 << 10
 )
 
 // ErrOutdated says that another replica has written the checkpoint since it was read.
 var ErrOutdated = errors.New("another replica of kwok-dra has written the file since it was read")
 
-// checkpoint is the file: a text, and a checksum of it.
+// checkpoint is the content of the file.
 type checkpoint struct {
 	Data     string
 	Checksum uint32
@@ -45,11 +45,11 @@ type checkpointData struct {
 
 var checkpointType = metav1.TypeMeta{Kind: "DRACheckpoint", APIVersion: "checkpoint.dra.kubelet.k8s.io/v1"}
 
-// Open reads the file, if there is one.
+// Open reads a checkpoint, if the file exists.
 func Open(file string) (*Cache, error) {
 	c := &Cache{file: file, infos: map[types.NamespacedName]*Info{}}
 	var err error
-	if c.stored, err = lookAt(file); err == nil && c.stored == nil {
+	if c.stored, err = statFile(file); err == nil && c.stored == nil {
 		return c, nil
 	}
 	var content []byte
@@ -57,7 +57,7 @@ func Open(file string) (*Cache, error) {
 		content, err = untrusted.ReadFile(file, maxSize)
 	}
 	if err == nil {
-		c.infos, err = decode(content)
+		c.infos, err = decodeCheckpoint(content)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w: delete the node's Pods with claims of real drivers, and remove the file", file, err)
@@ -65,9 +65,9 @@ func Open(file string) (*Cache, error) {
 	return c, nil
 }
 
-// decode decodes a checkpoint. Drivers can write to it as well as kwok-dra, and a disk can damage it:
-// nothing of it is used that does not say all that is needed.
-func decode(content []byte) (map[types.NamespacedName]*Info, error) {
+// decodeCheckpoint decodes a checkpoint, and rejects one with an incomplete entry: drivers can write the file too, and a
+// disk can damage it.
+func decodeCheckpoint(content []byte) (map[types.NamespacedName]*Info, error) {
 	var stored checkpoint
 	if err := json.Unmarshal(content, &stored); err != nil {
 		return nil, err
@@ -105,15 +105,13 @@ func decode(content []byte) (map[types.NamespacedName]*Info, error) {
 	return infos, nil
 }
 
-// store writes the file. The lock is held.
-func (c *Cache) store() error {
-	if err := c.write(); err != nil {
-		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
-	}
-	return nil
-}
-
-func (c *Cache) write() error {
+// writeCheckpoint writes the file. The lock must be held.
+func (c *Cache) writeCheckpoint() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checkpoint ResourceClaim state: %w", err)
+		}
+	}()
 	infos := slices.SortedFunc(maps.Values(c.infos), func(a, b *Info) int { return strings.Compare(a.Key().String(), b.Key().String()) })
 	data, err := json.Marshal(checkpointData{checkpointType, infos})
 	if err != nil {
@@ -126,27 +124,28 @@ func (c *Cache) write() error {
 	if len(content) > maxSize {
 		return fmt.Errorf("write %s: it would have %d bytes, more than %d: delete Pods of the node", c.file, len(content), maxSize)
 	}
-	if c.isOutdated() {
+	if c.isFileOutdated() {
 		return fmt.Errorf("write %s: %w", c.file, ErrOutdated)
 	}
 	if err := atomicfile.Write(c.file, content, 0o644); err != nil {
 		return err
 	}
-	c.stored, err = lookAt(c.file)
+	c.stored, err = statFile(c.file)
 	return err
 }
 
-// IsOutdated reports whether another replica has written the file since it was read. The Cache then
-// writes nothing any more: open the file again.
+// IsOutdated reports whether another replica has written the file since it was read. The Cache refuses to write then, and the
+// file has to be opened again.
 func (c *Cache) IsOutdated() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.isOutdated()
+	return c.isFileOutdated()
 }
 
-// isOutdated compares the file with what was stored. Whoever removes the file has it written anew.
-func (c *Cache) isOutdated() bool {
-	now, err := lookAt(c.file)
+// isFileOutdated reports whether the file is no longer the one that was read or written last. A file that was removed is not
+// outdated: it is written again.
+func (c *Cache) isFileOutdated() bool {
+	now, err := statFile(c.file)
 	switch {
 	case err != nil || now == nil:
 		return false
@@ -156,8 +155,8 @@ func (c *Cache) isOutdated() bool {
 	return !os.SameFile(now, c.stored) || now.Size() != c.stored.Size() || !now.ModTime().Equal(c.stored.ModTime())
 }
 
-// lookAt returns what a file is, or nil where there is none.
-func lookAt(file string) (fs.FileInfo, error) {
+// statFile returns nil if there is no file.
+func statFile(file string) (fs.FileInfo, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

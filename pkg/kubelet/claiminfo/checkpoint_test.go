@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
-		infos, err := decode(encode(t, data))
+		infos, err := decodeCheckpoint(encode(t, data))
 		if err != nil {
 			return
 		}

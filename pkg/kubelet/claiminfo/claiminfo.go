@@ -1,6 +1,5 @@
-// Package claiminfo keeps for which Pods the claims of a node are prepared, and with which
-// devices. It stands in for the kubelet's claimInfoCache and its checkpoint
-// (claiminfo.go and state in pkg/kubelet/cm/dra), of which it has the file format.
+// Package claiminfo records for which Pods the claims of a node are prepared, and with which devices. It stands in for the
+// kubelet's claimInfoCache and its checkpoint, whose file format it has (claiminfo.go and state in pkg/kubelet/cm/dra).
 package claiminfo
 
 import (
@@ -23,21 +22,21 @@ type Info struct {
 	ClaimUID  types.UID
 	ClaimName string
 	Namespace string
-	// PodUIDs are the Pods that the claim is, or is being, prepared for.
+	// PodUIDs are the Pods that the claim is prepared or being prepared for.
 	PodUIDs sets.Set[string]
-	// DriverState has all drivers that are asked to prepare the claim.
+	// DriverState has an entry for each driver that is asked to prepare the claim.
 	DriverState map[string]DriverState
 
-	// prepared is not kept over a restart: drivers are asked once more.
-	prepared bool
-	// unpreparing says that drivers are being asked to unprepare the claim.
-	unpreparing bool
+	// isPrepared is lost at a restart, after which drivers are asked once more.
+	isPrepared bool
+	// isUnpreparing says that drivers are being asked to unprepare the claim.
+	isUnpreparing bool
 }
 
-// DriverState are the devices that a driver has prepared.
+// DriverState has the devices that a driver has prepared.
 type DriverState struct{ Devices []Device }
 
-// Device is what a driver has said of a device that it has prepared.
+// Device is what a driver has returned for a device.
 type Device struct {
 	PoolName, DeviceName string
 	ShareID              *types.UID
@@ -45,24 +44,24 @@ type Device struct {
 	CDIDeviceIDs         []string
 }
 
-// Claim is a claim that is to be prepared, and the drivers that are to be asked.
+// Claim is a claim to prepare, with the drivers to ask.
 type Claim struct {
 	*resourcev1.ResourceClaim
 	Drivers []string
 }
 
-// Cache has the claims of one node. All that it changes is in its file. It ends with the ownership
-// of the node: another replica may have written the file since.
+// Cache has the claims of one node. It writes each change to its file. It ends with the ownership of the node, since
+// another replica may write the file then.
 type Cache struct {
 	file string
 
 	mu    sync.Mutex
 	infos map[types.NamespacedName]*Info
-	// stored is the file as it was read or written last, or nil where there was none.
+	// stored is the file as it was read or written last, or nil if there was none.
 	stored fs.FileInfo
 }
 
-// Key names the claim.
+// Key returns namespace and name of the claim.
 func (i *Info) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: i.Namespace, Name: i.ClaimName}
 }
@@ -71,8 +70,7 @@ func keyOf(claim *resourcev1.ResourceClaim) types.NamespacedName {
 	return types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 }
 
-// Join notes that claims are about to be prepared for a Pod, and returns those that are not
-// prepared yet.
+// Join records that claims are being prepared for a Pod, and returns those that are not prepared yet.
 func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,11 +80,11 @@ func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 		case info == nil:
 		case info.ClaimUID != claim.UID:
 			return nil, fmt.Errorf("old ResourceClaim with same name %s and different UID %s still exists (previous pod force-deleted?!)", claim.Name, info.ClaimUID)
-		case info.unpreparing:
+		case info.isUnpreparing:
 			return nil, fmt.Errorf("ResourceClaim %s is being unprepared", claim.Name)
 		}
 	}
-	var left []Claim
+	var unprepared []Claim
 	for _, claim := range claims {
 		info := c.infos[keyOf(claim.ResourceClaim)]
 		if info == nil {
@@ -97,15 +95,15 @@ func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 			c.infos[info.Key()] = info
 		}
 		info.PodUIDs.Insert(string(pod))
-		if !info.prepared {
-			left = append(left, claim)
+		if !info.isPrepared {
+			unprepared = append(unprepared, claim)
 		}
 	}
-	return left, c.store()
+	return unprepared, c.writeCheckpoint()
 }
 
-// SetDevices notes what a driver has prepared of a claim. What takes more room than any allocation
-// needs is an error, so that one driver cannot make the checkpoint too large to be read.
+// SetDevices records what a driver has prepared of a claim. An answer that is larger than any allocation needs is an error,
+// so that no driver can make the checkpoint too large to be read.
 func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) error {
 	encoded, err := json.Marshal(devices)
 	if err == nil && len(encoded) > maxAnswer {
@@ -122,16 +120,16 @@ func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) error {
 	return nil
 }
 
-// SetPrepared notes that all drivers have prepared claims.
+// SetPrepared records that all drivers have prepared claims.
 func (c *Cache) SetPrepared(claims []Claim) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, claim := range claims {
 		if info := c.infos[keyOf(claim.ResourceClaim)]; info != nil {
-			info.prepared = true
+			info.isPrepared = true
 		}
 	}
-	return c.store()
+	return c.writeCheckpoint()
 }
 
 // Prepared reports whether a claim is prepared for a Pod.
@@ -139,10 +137,10 @@ func (c *Cache) Prepared(pod types.UID, claim *resourcev1.ResourceClaim) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	info := c.infos[keyOf(claim)]
-	return info != nil && info.ClaimUID == claim.UID && info.prepared && info.PodUIDs.Has(string(pod))
+	return info != nil && info.ClaimUID == claim.UID && info.isPrepared && info.PodUIDs.Has(string(pod))
 }
 
-// Pods are those that claims are, or are being, prepared for.
+// Pods returns the Pods that claims are prepared or being prepared for.
 func (c *Cache) Pods() sets.Set[types.UID] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +153,8 @@ func (c *Cache) Pods() sets.Set[types.UID] {
 	return pods
 }
 
-// Leave has a Pod no longer use its claims, and returns those of which it was the last user:
-// their drivers are to be asked to unprepare them.
+// Leave removes a Pod from the users of its claims. It keeps and returns the claims of which it is the last user, which
+// drivers have to unprepare.
 func (c *Cache) Leave(pod types.UID) []Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +165,7 @@ func (c *Cache) Leave(pod types.UID) []Info {
 		case info.PodUIDs.Len() > 1:
 			info.PodUIDs.Delete(string(pod))
 		default:
-			info.unpreparing = true
+			info.isUnpreparing = true
 			last = append(last, *info)
 		}
 	}
@@ -175,8 +173,7 @@ func (c *Cache) Leave(pod types.UID) []Info {
 	return last
 }
 
-// SetUnprepared forgets claims that drivers have unprepared. Where err says that they have not, they
-// are as before.
+// SetUnprepared forgets claims that drivers have unprepared. If err says that they failed to, the claims stay as they are.
 func (c *Cache) SetUnprepared(claims []Info, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,15 +182,15 @@ func (c *Cache) SetUnprepared(claims []Info, err error) error {
 		switch {
 		case info == nil || info.ClaimUID != claim.ClaimUID:
 		case err != nil:
-			info.unpreparing = false
+			info.isUnpreparing = false
 		default:
 			delete(c.infos, claim.Key())
 		}
 	}
-	return errors.Join(err, c.store())
+	return errors.Join(err, c.writeCheckpoint())
 }
 
-// Devices are those that a driver has prepared of a claim.
+// Devices lists the devices of a claim that a driver has prepared.
 func (c *Cache) Devices(claim *resourcev1.ResourceClaim, driver string) []Device {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,22 +201,22 @@ func (c *Cache) Devices(claim *resourcev1.ResourceClaim, driver string) []Device
 	return info.DriverState[driver].Devices
 }
 
-// DeviceFor is what a driver has returned for an allocated device, or nil. One that names no
-// requests is for all.
+// DeviceFor returns what a driver has returned for an allocated device, or nil. A device without request names belongs to
+// all requests.
 func (c *Cache) DeviceFor(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *Device {
 	request := resourceclaim.BaseRequestRef(result.Request)
 	for _, device := range c.Devices(claim, result.Driver) {
-		sameShare := device.ShareID == nil || result.ShareID != nil && *device.ShareID == *result.ShareID
-		named := len(device.RequestNames) == 0 || slices.Contains(device.RequestNames, request)
-		if device.PoolName == result.Pool && device.DeviceName == result.Device && sameShare && named {
+		isSameShare := device.ShareID == nil || result.ShareID != nil && *device.ShareID == *result.ShareID
+		isRequested := len(device.RequestNames) == 0 || slices.Contains(device.RequestNames, request)
+		if device.PoolName == result.Pool && device.DeviceName == result.Device && isSameShare && isRequested {
 			return &device
 		}
 	}
 	return nil
 }
 
-// CDIDevices are the CDI devices that a driver has returned for an allocated device. It
-// returns false where the driver has not answered.
+// CDIDevices lists the CDI devices that a driver has returned for an allocated device. It returns false if the driver has
+// not returned the device.
 func (c *Cache) CDIDevices(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
 	device := c.DeviceFor(claim, result)
 	if device == nil {
@@ -228,11 +225,11 @@ func (c *Cache) CDIDevices(claim *resourcev1.ResourceClaim, result *resourcev1.D
 	return device.CDIDeviceIDs, true
 }
 
-// Restart forgets what a kubelet forgets that restarts.
+// Restart forgets what a kubelet forgets when it restarts.
 func (c *Cache) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, info := range c.infos {
-		info.prepared = false
+		info.isPrepared = false
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
-// Find reads what kwok-dra keeps of the claims of a node in its directory for plugins, and
-// finds the folder of the node there.
+// Find opens the folder and the checkpoint of a node below kwok-dra's plugins directory.
 func Find(directory string, node *corev1.Node) (*Cache, *root.Root, error) {
 	path, err := filepath.Abs(directory)
 	if err == nil {

@@ -20,59 +20,56 @@ import (
 )
 
 const (
-	// staleAfter is how long a report holds that does not say how long (DefaultHealthTimeout
-	// in pkg/kubelet/cm/dra). longestTimeout bounds what a report may say.
-	staleAfter     = 30 * time.Second
-	longestTimeout = 365 * 24 * time.Hour
-	// forgottenAfter is how long a device is remembered whose report is out of date.
-	forgottenAfter = 5 * time.Minute
-	// mostDevices is how many devices of a plugin are remembered. Those whose reports
-	// end first make room.
-	mostDevices = 10_000
-	// watchAgain is how long after the end of a stream the next one is opened.
-	watchAgain = 5 * time.Second
-	// firstPause and longestPause bound the time between two changes that are told. It doubles
-	// as long as there are changes in each pause.
-	firstPause   = time.Second
-	longestPause = 10 * time.Second
-	// reportsPerSecond and reportsAtOnce are how many reports of a plugin are read. One that
-	// reports faster waits, and takes no time from other plugins.
+	// defaultValidity is how long a report is valid that does not say so (DefaultHealthTimeout in pkg/kubelet/cm/dra).
+	// maxValidity bounds what a report may say.
+	defaultValidity = 30 * time.Second
+	maxValidity     = 365 * 24 * time.Hour
+	// expiredRetention is how long a device is remembered after its report has expired.
+	expiredRetention = 5 * time.Minute
+	// maxDevices bounds the devices of a plugin that are remembered. Those whose reports expire first make room.
+	maxDevices = 10_000
+	// rewatchDelay is the time between the end of a stream and the start of the next one.
+	rewatchDelay = 5 * time.Second
+	// minNotifyInterval and maxNotifyInterval bound the time between two notifications of changes. It doubles while
+	// there are changes in each interval.
+	minNotifyInterval = time.Second
+	maxNotifyInterval = 10 * time.Second
+	// reportsPerSecond and reportBurst bound how fast the reports of a plugin are read. A plugin that reports faster
+	// waits, and takes no time from other plugins.
 	reportsPerSecond = 10
-	reportsAtOnce    = 50
+	reportBurst      = 50
 )
 
 // Device names a device of a driver.
 type Device struct{ Pool, Name string }
 
-// Health is what a driver says of a device.
+// Health is what a driver has reported of a device.
 type Health struct {
 	Status  corev1.ResourceHealthStatus
 	Message string
 
-	until time.Time
+	validUntil time.Time
 }
 
 // health is what a plugin has reported of its devices.
 type health struct {
 	mu      sync.Mutex
 	devices map[Device]Health
-	// timer fires when the next report goes out of date or is forgotten, and when a change
-	// that is held back may be told.
+	// timer fires when the next report expires or is forgotten, and when a delayed notification is due.
 	timer *time.Timer
 
-	// isOwed says that a change is held back until the pause ends.
-	isOwed   bool
-	pause    time.Duration
-	pauseEnd time.Time
+	// isOwed says that a notification is delayed until nextNotify.
+	isOwed         bool
+	notifyInterval time.Duration
+	nextNotify     time.Time
 }
 
-// HealthOf is what the driver has reported of a device. It reports nothing of one whose
-// report is out of date.
+// HealthOf returns what the driver has reported of a device. The health of a device whose report has expired is unknown.
 func (p *Plugin) HealthOf(device Device) (reported Health, known bool) {
 	p.health.mu.Lock()
 	defer p.health.mu.Unlock()
 	reported, known = p.health.devices[device]
-	if !known || !time.Now().Before(reported.until) {
+	if !known || !time.Now().Before(reported.validUntil) {
 		return Health{Status: corev1.ResourceHealthStatusUnknown}, known
 	}
 	return reported, true
@@ -85,16 +82,15 @@ func (p *Plugin) ReportsHealth() bool {
 	return len(p.health.devices) > 0
 }
 
-// watchHealth reads the reports of a plugin until ctx ends, or the plugin says that it has
-// none.
+// watchHealth reads the reports of a plugin until ctx ends or the plugin says that it does not report.
 func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	var client healthv1.DRAResourceHealthClient = healthv1.V1Alpha1ClientWrapper{Client: healthv1alpha1.NewDRAResourceHealthClient(p.conn)}
 	if p.hasHealthV1 {
 		client = healthv1.NewDRAResourceHealthClient(p.conn)
 	}
-	ctx, none := context.WithCancel(ctx)
-	defer none()
-	reports := flowcontrol.NewTokenBucketRateLimiter(reportsPerSecond, reportsAtOnce)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	reports := flowcontrol.NewTokenBucketRateLimiter(reportsPerSecond, reportBurst)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		stream, err := client.NodeWatchResources(ctx, &healthv1.NodeWatchResourcesRequest{})
 		for err == nil {
@@ -102,55 +98,58 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 			if err = reports.Wait(ctx); err != nil {
 				break
 			}
-			if response, err = stream.Recv(); err == nil && p.health.update(response, changed) {
+			if response, err = stream.Recv(); err == nil && p.health.recordReport(response, changed) {
 				changed()
 			}
 		}
-		if p.health.clear() {
+		if p.health.clearReports() {
 			changed()
 		}
 		if status.Code(err) == codes.Unimplemented {
-			none()
+			stop()
 		}
-		klog.FromContext(ctx).V(4).Info("The stream of the health of devices has ended", "driver", p.Driver, "err", err)
-	}, watchAgain)
+		klog.FromContext(ctx).V(4).Info("The health stream of the plugin has ended", "driver", p.Driver, "err", err)
+	}, rewatchDelay)
 }
 
-// update takes a report, and reports whether a change is to be told now. Devices that are
-// not in the report keep what was said of them, for as long as that holds. Changed is called for
-// a change that is held back, and when reports go out of date.
-func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed func()) bool {
+// recordReport records a report, and returns whether a notification is due now. Devices that are not in the report keep their
+// earlier one until it expires. Changed is called for delayed notifications and for reports that expire.
+func (h *health) recordReport(response *healthv1.NodeWatchResourcesResponse, changed func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	hasChanged := h.expire(now)
+	hasChanged := h.expireReports(now)
 	before := maps.Clone(h.devices)
 	if h.devices == nil {
 		h.devices = map[Device]Health{}
 	}
 	for _, reported := range response.GetDevices() {
-		holds := staleAfter
+		validity := defaultValidity
 		if seconds := reported.GetHealthCheckTimeoutSeconds(); seconds > 0 {
-			holds = time.Duration(min(seconds, int64(longestTimeout/time.Second))) * time.Second
+			validity = time.Duration(min(seconds, int64(maxValidity/time.Second))) * time.Second
 		}
 		device := Device{reported.GetDevice().GetPoolName(), reported.GetDevice().GetDeviceName()}
-		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // or no claim can have it
-			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(holds)}
+		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // no claim can name other devices
+			h.devices[device] = Health{statusOf(reported.GetHealth()), truncateText(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(validity)}
 		}
 	}
-	h.limit()
+	if len(h.devices) > maxDevices {
+		byEnd := slices.SortedFunc(maps.Keys(h.devices), func(a, b Device) int { return h.devices[a].validUntil.Compare(h.devices[b].validUntil) })
+		for _, device := range byEnd[:len(byEnd)-maxDevices] {
+			delete(h.devices, device)
+		}
+	}
 	hasChanged = hasChanged || !maps.EqualFunc(before, h.devices, func(a, b Health) bool { return a.Status == b.Status && a.Message == b.Message })
-	return h.schedule(now, hasChanged, changed)
+	return h.scheduleNextChange(now, hasChanged, changed)
 }
 
-// expire makes devices unknown whose reports are out of date, and later forgets them. It reports
-// whether any became unknown.
-func (h *health) expire(now time.Time) (hasChanged bool) {
+// expireReports makes devices with expired reports unknown, and forgets them later. It returns whether any became unknown.
+func (h *health) expireReports(now time.Time) (hasChanged bool) {
 	unknown := Health{Status: corev1.ResourceHealthStatusUnknown}
 	for device, reported := range h.devices {
-		switch unknown.until = reported.until; {
-		case now.Before(reported.until):
-		case !now.Before(reported.until.Add(forgottenAfter)):
+		switch unknown.validUntil = reported.validUntil; {
+		case now.Before(reported.validUntil):
+		case !now.Before(reported.validUntil.Add(expiredRetention)):
 			delete(h.devices, device)
 		case reported != unknown:
 			h.devices[device], hasChanged = unknown, true
@@ -159,36 +158,25 @@ func (h *health) expire(now time.Time) (hasChanged bool) {
 	return hasChanged
 }
 
-// limit forgets the devices whose reports end first if there are too many.
-func (h *health) limit() {
-	if len(h.devices) <= mostDevices {
-		return
-	}
-	byEnd := slices.SortedFunc(maps.Keys(h.devices), func(a, b Device) int { return h.devices[a].until.Compare(h.devices[b].until) })
-	for _, device := range byEnd[:len(byEnd)-mostDevices] {
-		delete(h.devices, device)
-	}
-}
-
-// schedule reports whether a change is to be told now, and sets the timer for what comes next.
-func (h *health) schedule(now time.Time, hasChanged bool, changed func()) (tell bool) {
+// scheduleNextChange returns whether a notification is due now, and sets the timer for what comes next.
+func (h *health) scheduleNextChange(now time.Time, hasChanged bool, changed func()) (notify bool) {
 	h.isOwed = h.isOwed || hasChanged
-	if tell = h.isOwed && !now.Before(h.pauseEnd); tell {
-		isQuiet := now.Sub(h.pauseEnd) >= h.pause
-		h.isOwed, h.pause = false, min(2*h.pause, longestPause)
+	if notify = h.isOwed && !now.Before(h.nextNotify); notify {
+		isQuiet := now.Sub(h.nextNotify) >= h.notifyInterval
+		h.isOwed, h.notifyInterval = false, min(2*h.notifyInterval, maxNotifyInterval)
 		if isQuiet {
-			h.pause = firstPause
+			h.notifyInterval = minNotifyInterval
 		}
-		h.pauseEnd = now.Add(h.pause)
+		h.nextNotify = now.Add(h.notifyInterval)
 	}
 	var next time.Time
 	if h.isOwed {
-		next = h.pauseEnd
+		next = h.nextNotify
 	}
 	for _, reported := range h.devices {
-		end := reported.until
+		end := reported.validUntil
 		if !now.Before(end) {
-			end = end.Add(forgottenAfter)
+			end = end.Add(expiredRetention)
 		}
 		if next.IsZero() || end.Before(next) {
 			next = end
@@ -198,24 +186,24 @@ func (h *health) schedule(now time.Time, hasChanged bool, changed func()) (tell 
 		h.timer.Stop()
 	}
 	if !next.IsZero() {
-		h.timer = time.AfterFunc(next.Sub(now), func() { h.wake(changed) })
+		h.timer = time.AfterFunc(next.Sub(now), func() { h.applyTimeouts(changed) })
 	}
-	return tell
+	return notify
 }
 
-// wake looks at what the time has changed.
-func (h *health) wake(changed func()) {
+// applyTimeouts runs when the timer fires.
+func (h *health) applyTimeouts(changed func()) {
 	h.mu.Lock()
 	now := time.Now()
-	tell := len(h.devices) > 0 && h.schedule(now, h.expire(now), changed)
+	notify := len(h.devices) > 0 && h.scheduleNextChange(now, h.expireReports(now), changed)
 	h.mu.Unlock()
-	if tell {
+	if notify {
 		changed()
 	}
 }
 
-// clear forgets all reports, and reports whether there were any.
-func (h *health) clear() bool {
+// clearReports forgets all reports, and returns whether there were any.
+func (h *health) clearReports() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := len(h.devices) > 0
@@ -237,9 +225,8 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 	}
 }
 
-// truncate shortens a text to so many bytes, between two characters (truncateHealthMessage in
-// pkg/kubelet/cm/dra).
-func truncate(text string, length int) string {
+// truncateText shortens a text to a length in bytes, between two characters (truncateHealthMessage in pkg/kubelet/cm/dra).
+func truncateText(text string, length int) string {
 	const more = "..."
 	if len(text) <= length {
 		return text

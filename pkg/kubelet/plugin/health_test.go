@@ -48,7 +48,7 @@ func (p *patient) report(status healthv1.HealthStatus, seconds int64, devices ..
 			Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: name}, Health: status, Message: message, HealthCheckTimeoutSeconds: seconds,
 		})
 	}
-	if p.health.update(r, p.tell) {
+	if p.health.recordReport(r, p.tell) {
 		p.tell()
 	}
 }
@@ -68,7 +68,7 @@ func inBubble(t *testing.T, test func(t *testing.T, p *patient)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &patient{began: time.Now()}
 		test(t, p)
-		p.health.clear()
+		p.health.clearReports()
 	})
 }
 
@@ -148,7 +148,7 @@ func TestDevicesAreForgotten(t *testing.T) {
 				letPass(time.Minute)
 				require.LessOrEqual(t, p.countDevices(), 600)
 			}
-			letPass(forgottenAfter)
+			letPass(expiredRetention)
 			require.Zero(t, p.countDevices())
 			require.False(t, p.ReportsHealth())
 		})
@@ -156,10 +156,10 @@ func TestDevicesAreForgotten(t *testing.T) {
 	t.Run("too many", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *patient) {
 			for i := range 5 {
-				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, mostDevices/4)...)
+				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, maxDevices/4)...)
 				letPass(time.Second)
 			}
-			require.Equal(t, mostDevices, p.countDevices())
+			require.Equal(t, maxDevices, p.countDevices())
 			_, known := p.HealthOf(Device{"p", "0-0"})
 			require.False(t, known, "the oldest make room")
 			_, known = p.HealthOf(Device{"p", "4-0"})
@@ -177,10 +177,10 @@ func TestDevicesAreForgotten(t *testing.T) {
 // TestMessageIsShortened to what the API server takes, between two characters.
 func TestMessageIsShortened(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "short", truncate("short", corev1.ResourceHealthMessageMaxLength))
-	require.Len(t, truncate(strings.Repeat("x", 2000), corev1.ResourceHealthMessageMaxLength), corev1.ResourceHealthMessageMaxLength)
+	require.Equal(t, "short", truncateText("short", corev1.ResourceHealthMessageMaxLength))
+	require.Len(t, truncateText(strings.Repeat("x", 2000), corev1.ResourceHealthMessageMaxLength), corev1.ResourceHealthMessageMaxLength)
 	for shift := range 4 {
-		cut := truncate(strings.Repeat("x", shift)+strings.Repeat("温", 2000), corev1.ResourceHealthMessageMaxLength)
+		cut := truncateText(strings.Repeat("x", shift)+strings.Repeat("温", 2000), corev1.ResourceHealthMessageMaxLength)
 		require.True(t, utf8.ValidString(cut), "%q", cut)
 		require.LessOrEqual(t, len(cut), corev1.ResourceHealthMessageMaxLength)
 		require.Greater(t, len(cut), corev1.ResourceHealthMessageMaxLength-utf8.UTFMax)

@@ -1,6 +1,6 @@
-// Package plugin keeps the kubelet's side of the connections to the DRA plugins of one node:
-// they register through sockets, and are called through others. It stands in for
-// pkg/kubelet/pluginmanager and pkg/kubelet/cm/dra/plugin of Kubernetes 1.36.
+// Package plugin is the kubelet's side of the connections to the DRA plugins of one node. Plugins register through sockets
+// and are called through others. The package stands in for pkg/kubelet/pluginmanager and pkg/kubelet/cm/dra/plugin of
+// Kubernetes 1.36.
 package plugin
 
 import (
@@ -25,36 +25,35 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
-// CallTimeout is how long a plugin has for a call (defaultClientCallTimeout in
-// pkg/kubelet/cm/dra/plugin).
+// CallTimeout bounds a call of a plugin (defaultClientCallTimeout in pkg/kubelet/cm/dra/plugin).
 const CallTimeout = 45 * time.Second
 
 // reconnectInterval is the least time between two connections to a plugin (the base delay of
 // gRPC's backoff).
 const reconnectInterval = time.Second
 
-// longestFailure is how many bytes are kept of what a plugin says of a failure: each Pod that waits
-// has it, the log and the page show it, and a plugin may send megabytes.
-const longestFailure = 4 << 10
+// maxFailureLength bounds the text of a plugin's failure, in bytes. It is in the events of waiting Pods, in the log and on
+// the page, and a plugin may send megabytes.
+const maxFailureLength = 4 << 10
 
-// Plugin is one plugin of a driver that has registered.
+// Plugin is a registered plugin of a driver.
 type Plugin struct {
 	Driver, Endpoint string
 
 	client drav1.DRAPluginClient
 	conn   *grpc.ClientConn
-	// hasHealthV1 says that health is reported by v1, and not by v1alpha1.
+	// hasHealthV1 says that the plugin reports health by v1, not by v1alpha1.
 	hasHealthV1 bool
-	// connected is kept by its Set.
+	// connected belongs to the Set.
 	connected bool
 	health    health
 
-	// stop ends what running has, which the Set starts when it adds the plugin.
+	// stop ends the goroutines of running, which the Set starts when it adds the plugin.
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// newPlugin connects to a plugin, sooner or later: gRPC tries until the connection is closed.
+// newPlugin returns a plugin that gRPC connects to in the background until its connection is closed.
 func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(p *Plugin, is bool), o *Options) (*Plugin, error) {
 	service, err := chooseService(info.SupportedVersions)
 	if err != nil {
@@ -66,13 +65,13 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithChainUnaryInterceptor(o.Calls),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			select { // a plugin that drops all connections is dialled no more often than one that refuses them
+			select { // dial a plugin that drops connections no more often than one that refuses them
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			case <-time.After(time.Until(nextDial)):
 			}
 			nextDial = time.Now().Add(reconnectInterval)
-			socket, err := o.Endpoint(endpoint) // what is there now may not be what has registered
+			socket, err := o.Endpoint(endpoint) // another file may be there since the registration
 			if err != nil {
 				return nil, err
 			}
@@ -89,8 +88,7 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 	return p, nil
 }
 
-// keepConnected connects until ctx ends, also after a connection has broken off: by itself gRPC would
-// wait for the next call.
+// keepConnected connects again until ctx ends, even without calls. By itself gRPC would wait for the next call.
 func (p *Plugin) keepConnected(ctx context.Context) {
 	for {
 		if state := p.conn.GetState(); state != connectivity.Idle {
@@ -108,11 +106,10 @@ func (p *Plugin) keepConnected(ctx context.Context) {
 	}
 }
 
-// supported are the gRPC services that can be called, the newest first.
+// supported lists the gRPC services that kwok-dra can call, the newest first.
 var supported = []string{drav1.DRAPluginService, drav1beta1.DRAPluginService}
 
-// chooseService chooses how a plugin is called: v1 before v1beta1, in whatever order it
-// names them.
+// chooseService chooses the newest service that a plugin offers, in whatever order the plugin lists them.
 func chooseService(offered []string) (string, error) {
 	if len(offered) == 0 {
 		return "", errors.New("empty list of supported gRPC services (aka supported versions)")
@@ -132,7 +129,7 @@ func (p *Plugin) Prepare(ctx context.Context, claims []*drav1.Claim) (*drav1.Nod
 	response, err := p.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
 	for _, result := range response.GetClaims() {
 		if result != nil {
-			result.Error = truncate(result.Error, longestFailure)
+			result.Error = truncateText(result.Error, maxFailureLength)
 		}
 	}
 	return response, shortenError(err)
@@ -145,29 +142,29 @@ func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.N
 	response, err := p.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
 	for _, result := range response.GetClaims() {
 		if result != nil {
-			result.Error = truncate(result.Error, longestFailure)
+			result.Error = truncateText(result.Error, maxFailureLength)
 		}
 	}
 	return response, shortenError(err)
 }
 
-// shortenError cuts what a plugin says in the error of a call.
+// shortenError truncates a plugin's text in the error of a call.
 func shortenError(err error) error {
-	if said := status.Convert(err); len(said.Message()) > longestFailure {
-		return status.Error(said.Code(), truncate(said.Message(), longestFailure))
+	if said := status.Convert(err); len(said.Message()) > maxFailureLength {
+		return status.Error(said.Code(), truncateText(said.Message(), maxFailureLength))
 	}
 	return err
 }
 
 type driverKey struct{}
 
-// DriverOf is the driver that is called in a context.
+// DriverOf returns the driver that a context's call is for.
 func DriverOf(ctx context.Context) string {
 	driver, _ := ctx.Value(driverKey{}).(string)
 	return driver
 }
 
-// monitor is told by gRPC whether there is a connection.
+// monitor is a stats handler that is called when a connection begins or ends.
 type monitor func(connected bool)
 
 // TagRPC implements stats.Handler.

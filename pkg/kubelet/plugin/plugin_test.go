@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 			w := newWorld(t)
 			f := &fake{info: &registrationv1.PluginInfo{Type: registrationv1.DRAPlugin, Name: "driver", Endpoint: filepath.Join(w.folder, "a"), SupportedVersions: []string{drav1.DRAPluginService}}}
 			change(f.info)
-			p, refused, err := w.admit(t.Context(), "socket", f.info)
+			p, refused, err := w.admitPlugin(t.Context(), "socket", f.info)
 			require.Nil(t, p)
 			require.ErrorContains(t, err, want)
 			require.Equal(t, err.Error(), refused)
@@ -282,7 +282,7 @@ func TestSameEndpoint(t *testing.T) {
 	w := newWorld(t)
 	first, _, _ := w.plugin("a", drav1.DRAPluginService)
 	w.eventually("registered", func() bool { return w.Connected("driver") })
-	_, _, err := w.admit(t.Context(), "b", first.info)
+	_, _, err := w.admitPlugin(t.Context(), "b", first.info)
 	require.ErrorContains(t, err, "plugin registration failed with err: endpoint "+first.info.Endpoint+" already registered for DRA driver plugin driver")
 }
 
@@ -343,7 +343,7 @@ func TestFailedRegistrationLeavesNothing(t *testing.T) {
 	f, socket, _ := w.listen("a", drav1.DRAPluginService)
 	f.notifyErr = errors.New("not now")
 	for len(f.refusals()) < 3 {
-		_, err := w.register(t.Context(), socket)
+		_, err := w.registerPlugin(t.Context(), socket)
 		require.Error(t, err)
 		require.False(t, w.Has("driver"))
 	}

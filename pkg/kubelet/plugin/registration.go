@@ -29,21 +29,20 @@ const (
 	retriesToLimit = 9
 )
 
-// Serve registers the plugin behind a socket, tries again until it succeeds, and unregisters the
-// plugin when ctx ends.
+// Serve registers the plugin behind a socket, retries until that succeeds, and unregisters the plugin when ctx ends.
 func (s *Set) Serve(ctx context.Context, socket string) {
 	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: retriesToLimit, Cap: lastRetry}
 	for ctx.Err() == nil {
-		p, err := s.register(ctx, socket)
+		p, err := s.registerPlugin(ctx, socket)
 		if err == nil {
 			<-ctx.Done()
-			s.remove(ctx, p)
+			s.removePlugin(ctx, p)
 			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		klog.FromContext(ctx).Info("Registering a DRA plugin failed, trying again", "socket", socket, "err", err)
+		klog.FromContext(ctx).Info("Failed to register the DRA plugin; retrying", "socket", socket, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(backoff.Step()):
@@ -51,23 +50,22 @@ func (s *Set) Serve(ctx context.Context, socket string) {
 	}
 }
 
-// register does what the kubelet does, with its error texts
-// (GenerateRegisterPluginFunc).
-func (s *Set) register(ctx context.Context, socket string) (*Plugin, error) {
-	conn, err := dial(ctx, socket)
+// registerPlugin takes the kubelet's steps, with its error texts (GenerateRegisterPluginFunc).
+func (s *Set) registerPlugin(ctx context.Context, socket string) (*Plugin, error) {
+	conn, err := dialSocket(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("RegisterPlugin error -- dial failed at socket %s, err: %w", socket, err)
 	}
-	defer func() { _ = conn.Close() }() // nothing is left to be sent
+	defer func() { _ = conn.Close() }() // all answers have been received
 	client := registrationv1.NewRegistrationClient(conn)
 	info, err := getInfo(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("RegisterPlugin error -- failed to get plugin info using RPC GetInfo at socket %s, err: %w", socket, err)
 	}
-	p, refused, err := s.admit(ctx, socket, info)
-	if err := notify(ctx, client, refused); err != nil {
+	p, refused, err := s.admitPlugin(ctx, socket, info)
+	if err := notifyPlugin(ctx, client, refused); err != nil {
 		if p != nil {
-			s.remove(ctx, p)
+			s.removePlugin(ctx, p)
 		}
 		return nil, fmt.Errorf("RegisterPlugin error -- failed to send registration status at socket %s, err: %w", socket, err)
 	}
@@ -80,9 +78,8 @@ func getInfo(ctx context.Context, client registrationv1.RegistrationClient) (*re
 	return client.GetInfo(ctx, &registrationv1.InfoRequest{})
 }
 
-// admit registers a plugin. Where it does not, refused is what the plugin is told, and err
-// what the kubelet logs.
-func (s *Set) admit(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
+// admitPlugin adds a plugin to the Set. If it does not, refused is the text for the plugin, and err the one for the log.
+func (s *Set) admitPlugin(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
 	refuse := func(format string, arguments ...any) (*Plugin, string, error) {
 		err := fmt.Errorf("RegisterPlugin error -- "+format, arguments...)
 		return nil, err.Error(), err
@@ -103,23 +100,23 @@ func (s *Set) admit(ctx context.Context, socket string, info *registrationv1.Plu
 	if p, err = newPlugin(info, endpoint, s.setConnected, &s.options); err != nil {
 		return refuse("plugin validation failed with err: %w", err)
 	}
-	if err := s.add(ctx, p); err != nil {
-		_ = p.conn.Close() // it has never been used
+	if err := s.addPlugin(ctx, p); err != nil {
+		_ = p.conn.Close() // never used
 		return refuse("plugin registration failed with err: %w", err)
 	}
 	return p, "", nil
 }
 
-// notify tells a plugin whether it is registered.
-func notify(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
+// notifyPlugin sends a plugin the result of its registration.
+func notifyPlugin(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	_, err := client.NotifyRegistrationStatus(ctx, &registrationv1.RegistrationStatus{PluginRegistered: refused == "", Error: refused})
 	return err
 }
 
-// dial connects to a socket, and waits until it has.
-func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
+// dialSocket connects to a socket, and waits for the connection.
+func dialSocket(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return root.DialSocket(ctx, socket) }))
 	if err != nil {

@@ -10,34 +10,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Set are the plugins that have registered with the kubelet of one node.
+// Set has the plugins that are registered with the kubelet of one node.
 type Set struct {
 	options Options
 
 	mu sync.Mutex
-	// plugins are by driver, in the order in which they have registered.
+	// plugins maps drivers to their plugins, in the order of registration.
 	plugins map[string][]*Plugin
 }
 
-// Options are what a Set works with. All are required.
+// Options configure a Set. All are required.
 type Options struct {
-	// Endpoint checks the path that a plugin names, and returns where it is.
+	// Endpoint checks the path of an endpoint that a plugin names, and resolves it.
 	Endpoint func(named string) (string, error)
-	// Changed is told of a driver of which a plugin registers, goes, connects or breaks off.
+	// Changed is called when a plugin of a driver registers, unregisters, connects or disconnects.
 	Changed func(driver string)
-	// HealthChanged is told that devices of a driver are not as healthy as before.
+	// HealthChanged is called when the health of devices of a driver has changed.
 	HealthChanged func(driver string)
-	// Calls sees all calls of plugins.
+	// Calls intercepts all calls of plugins.
 	Calls grpc.UnaryClientInterceptor
 }
 
-// NewSet makes a Set without plugins. Serve fills it.
+// NewSet returns an empty Set. Serve fills it.
 func NewSet(o Options) *Set {
 	return &Set{options: o, plugins: map[string][]*Plugin{}}
 }
 
-// Get returns the plugin of a driver that is to be called: the last one that has registered and
-// is connected, or else the last one. It is the newest, but for a kubelet that has restarted.
+// Get returns the plugin of a driver to call: the last connected one that has registered, or else the last one.
 func (s *Set) Get(driver string) (*Plugin, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,20 +78,19 @@ func (s *Set) ReportHealth() bool {
 	return false
 }
 
-// Len is how many plugins have registered.
+// Len counts the registered plugins.
 func (s *Set) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := 0
+	count := 0
 	for _, plugins := range s.plugins {
-		all += len(plugins)
+		count += len(plugins)
 	}
-	return all
+	return count
 }
 
-// add registers a plugin, keeps its connection, and watches the health of its devices until it is
-// removed or ctx ends.
-func (s *Set) add(ctx context.Context, p *Plugin) error {
+// addPlugin registers a plugin, keeps it connected, and watches its health until it is removed or ctx ends.
+func (s *Set) addPlugin(ctx context.Context, p *Plugin) error {
 	s.mu.Lock()
 	for _, other := range s.plugins[p.Driver] {
 		if other.Endpoint == p.Endpoint {
@@ -110,8 +108,8 @@ func (s *Set) add(ctx context.Context, p *Plugin) error {
 	return nil
 }
 
-// remove unregisters a plugin, and ends all that add has started for it.
-func (s *Set) remove(ctx context.Context, p *Plugin) {
+// removePlugin unregisters a plugin, and ends everything that addPlugin has started for it.
+func (s *Set) removePlugin(ctx context.Context, p *Plugin) {
 	s.mu.Lock()
 	s.plugins[p.Driver] = slices.DeleteFunc(s.plugins[p.Driver], func(other *Plugin) bool { return other == p })
 	if len(s.plugins[p.Driver]) == 0 {
@@ -121,19 +119,19 @@ func (s *Set) remove(ctx context.Context, p *Plugin) {
 	p.stop()
 	p.running.Wait()
 	if err := p.conn.Close(); err != nil {
-		klog.FromContext(ctx).Error(err, "Closing the connection to the DRA plugin failed", "driver", p.Driver, "endpoint", p.Endpoint)
+		klog.FromContext(ctx).Error(err, "Failed to close the connection to the DRA plugin", "driver", p.Driver, "endpoint", p.Endpoint)
 	}
 	klog.FromContext(ctx).V(2).Info("Unregistered the DRA plugin", "driver", p.Driver, "endpoint", p.Endpoint)
 	s.options.Changed(p.Driver)
 }
 
-// setConnected notes that a plugin has been reached, or that its connection is gone.
+// setConnected records whether a plugin is connected.
 func (s *Set) setConnected(p *Plugin, is bool) {
 	s.mu.Lock()
-	registered := slices.Contains(s.plugins[p.Driver], p)
+	isRegistered := slices.Contains(s.plugins[p.Driver], p)
 	p.connected = is
 	s.mu.Unlock()
-	if registered {
+	if isRegistered {
 		s.options.Changed(p.Driver)
 	}
 }

@@ -7,38 +7,37 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
-// Sockets are those through which the plugins of a Set register, as long as they are there.
+// Sockets serves the sockets through which the plugins of a Set register, while these exist.
 type Sockets struct {
 	set     *Set
 	served  map[string]served
 	running sync.WaitGroup
 }
 
-// served is a socket that a plugin registers through.
+// served is a socket that is being served.
 type served struct {
 	root.Socket
 	stop context.CancelFunc
 }
 
-// NewSockets knows none yet.
+// NewSockets returns Sockets that serve none yet.
 func NewSockets(set *Set) *Sockets {
 	return &Sockets{set: set, served: map[string]served{}}
 }
 
-// Sync begins to serve sockets that are new, and ends with those that have gone. All ends with
-// ctx.
+// Sync starts serving new sockets, and stops serving those that are gone. All serving ends with ctx.
 func (s *Sockets) Sync(ctx context.Context, found []root.Socket) {
-	there := map[string]root.Socket{}
+	present := map[string]root.Socket{}
 	for _, socket := range found {
-		there[socket.Path] = socket
+		present[socket.Path] = socket
 	}
 	for path, known := range s.served {
-		if socket, ok := there[path]; !ok || !known.Is(socket) {
+		if socket, ok := present[path]; !ok || !known.Is(socket) {
 			known.stop()
 			delete(s.served, path)
 		}
 	}
-	for path, socket := range there {
+	for path, socket := range present {
 		if _, known := s.served[path]; known {
 			continue
 		}
@@ -48,5 +47,5 @@ func (s *Sockets) Sync(ctx context.Context, found []root.Socket) {
 	}
 }
 
-// Wait waits, after the end of ctx, until none is served.
+// Wait waits until no socket is served any more, after ctx has ended.
 func (s *Sockets) Wait() { s.running.Wait() }

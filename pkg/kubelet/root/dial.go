@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// DialSocket connects to a socket whose path may be longer than sun_path of unix(7): a driver that has
-// the folder of its node mounted elsewhere knows it by a shorter one.
+// DialSocket connects to a socket whose path may be longer than sun_path of unix(7). A driver that has the folder of its node
+// mounted elsewhere knows the socket by a shorter path.
 func DialSocket(ctx context.Context, socket string) (net.Conn, error) {
 	if len(socket) <= LongestSocket {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

@@ -1,6 +1,5 @@
-// Package root lays out the folders that stand in for the root directories of the
-// kubelets of fake nodes. Below the folder of a node are plugins_registry and plugins, as
-// below /var/lib/kubelet.
+// Package root lays out the folders that stand in for the root directories of the kubelets of fake nodes. Like
+// /var/lib/kubelet, the folder of a node has plugins_registry and plugins below it.
 package root
 
 import (
@@ -22,33 +21,33 @@ import (
 )
 
 const (
-	registry = "plugins_registry"
-	plugins  = "plugins"
-	// owner is the file that tells which node a folder is of.
-	owner = "node"
+	registryFolder = "plugins_registry"
+	pluginsFolder  = "plugins"
+	// ownerFile says which node a folder belongs to.
+	ownerFile = "node"
 
-	// kubeletRoot is the root directory of a kubelet. Drivers that have it built in, and see
-	// the folder of their node there, name their endpoints so.
+	// kubeletRoot is the root directory of a kubelet. Drivers with this path built in, which have the folder of their node
+	// mounted there, use it in the paths of their endpoints.
 	kubeletRoot = "/var/lib/kubelet"
 
-	// maxNodes is how many entries the directory may have, and maxOwner what the file owner may.
-	maxNodes = 200_000
-	maxOwner = 4 << 10
+	// maxNodes bounds the entries of the directory, and maxOwnerSize the bytes of an ownerFile.
+	maxNodes     = 200_000
+	maxOwnerSize = 4 << 10
 
-	// LongestSocket is what sun_path of unix(7) holds.
+	// LongestSocket is the longest path that sun_path of unix(7) holds.
 	LongestSocket = 107
-	// shortName is the length of the name of a folder whose node has a longer one, as long as there are
-	// such names. In a directory of up to 13 characters, such as /run/kwok-dra, the path of the folder
-	// is then no longer than kubeletRoot, so that sockets have paths that fit if they fit on a kubelet.
-	shortName = 2
-	// namesTried is how many short names are tried of each length.
-	namesTried = 10
+	// shortNameLength is the length of folders' names for nodes with longer names, until there are no such names left. In a
+	// directory of up to 13 characters, such as /run/kwok-dra, the folder's path is then no longer than kubeletRoot, so
+	// sockets whose paths fit on a kubelet fit here.
+	shortNameLength = 2
+	// triesPerLength is how many short names of each length are tried.
+	triesPerLength = 10
 )
 
-// Directory has the folders of all nodes.
+// Directory is the path of the directory with the folders of all nodes.
 type Directory string
 
-// OpenDirectory makes the directory, unless it is there.
+// OpenDirectory makes the directory, unless it exists.
 func OpenDirectory(path string) (Directory, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -68,7 +67,7 @@ func OpenDirectory(path string) (Directory, error) {
 	return Directory(resolved), checkLength(resolved)
 }
 
-// checkLength leaves room for the paths of sockets.
+// checkLength rejects a directory whose path leaves no room for those of sockets.
 func checkLength(path string) error {
 	if len(path) > v1alpha1.MaxPluginsDir {
 		return fmt.Errorf("plugins directory %s: is %d characters long, and the paths of sockets below it would be too long: choose one of at most %d characters", path, len(path), v1alpha1.MaxPluginsDir)
@@ -82,40 +81,40 @@ type Root struct {
 	owned
 }
 
-// owned is the content of the file that tells which node a folder is of.
+// owned is the content of an ownerFile.
 type owned struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// of is where the folder of a node is: a folder with a short name, to which the node's name is a link, or
-// one with the node's name.
-func (d Directory) of(node string) string {
+// folderOf returns the path of a node's folder: a folder with a short name to which a link with the node's name leads, or one
+// with the node's name.
+func (d Directory) folderOf(node string) string {
 	if short, err := os.Readlink(filepath.Join(string(d), node)); err == nil && short == filepath.Base(short) && !strings.HasPrefix(short, ".") {
 		return filepath.Join(string(d), short)
 	}
 	return filepath.Join(string(d), node)
 }
 
-// allocate returns where the folder of a node is. If it is nowhere and the node's name is long, it makes a folder with
-// a short name, unless it finds none that is free.
-func (d Directory) allocate(node string) (string, error) {
+// allocateFolder returns the path of a node's folder. If there is none and the node's name is long, it makes a folder with a
+// short name, unless it finds no free name.
+func (d Directory) allocateFolder(node string) (string, error) {
 	link := filepath.Join(string(d), node)
-	if path := d.of(node); path != link {
+	if path := d.folderOf(node); path != link {
 		_, missing := os.Lstat(path)
-		found, unread := read(path)
-		if isOfOther := unread == nil && found.Name != node; missing == nil && !isOfOther {
+		found, unread := readOwner(path)
+		if isForeign := unread == nil && found.Name != node; missing == nil && !isForeign {
 			return path, nil
 		}
-		if err := os.Remove(link); err != nil { // it has outlived its folder
+		if err := os.Remove(link); err != nil { // the folder of the link is gone
 			return "", fmt.Errorf("make the folder of node %s: %w", node, err)
 		}
 	}
-	if _, err := os.Lstat(link); len(node) <= shortName || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(link); len(node) <= shortNameLength || !errors.Is(err, fs.ErrNotExist) {
 		return link, nil
 	}
-	for try := range 3 * namesTried {
-		short := newShortName(shortName + try/namesTried)
+	for try := range 3 * triesPerLength {
+		short := newShortName(shortNameLength + try/triesPerLength)
 		switch err := os.Mkdir(filepath.Join(string(d), short), 0o755); {
 		case errors.Is(err, fs.ErrExist):
 			continue
@@ -130,7 +129,7 @@ func (d Directory) allocate(node string) (string, error) {
 	return link, nil
 }
 
-// newShortName makes a name that no node has: those of nodes have no capital letters.
+// newShortName returns a random name that no node has, since names of nodes have no capital letters.
 func newShortName(length int) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	name := []byte{letters[rand.IntN(len(letters))]}
@@ -140,15 +139,15 @@ func newShortName(length int) string {
 	return string(name)
 }
 
-// Make makes the folder of a node, unless it is there. It belongs to the name of the node: as below a
-// kubelet, what is in it outlives the Node object.
+// Make makes the folder of a node, unless it exists. The folder belongs to the node's name and outlives the Node object, as
+// on a kubelet's machine.
 func (d Directory) Make(node string, uid types.UID) (*Root, error) {
-	path, err := d.allocate(node)
+	path, err := d.allocateFolder(node)
 	if err != nil {
 		return nil, err
 	}
 	root := &Root{Path: path, owned: owned{node, uid}}
-	found, err := read(root.Path)
+	found, err := readOwner(root.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -168,13 +167,13 @@ func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the name of node %s: %w", node, err)
 	}
-	if err := atomicfile.Write(filepath.Join(root.Path, owner), content, 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(root.Path, ownerFile), content, 0o644); err != nil {
 		return nil, fmt.Errorf("%w: make room on the disk, and let kwok-dra write there", err)
 	}
 	return root, nil
 }
 
-// List lists the folders that are of nodes, whether these still exist or not.
+// List lists the folders of nodes, including deleted ones.
 func (d Directory) List() ([]*Root, error) {
 	entries, err := untrusted.ReadDir(string(d), maxNodes)
 	if err != nil {
@@ -185,66 +184,62 @@ func (d Directory) List() ([]*Root, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil && root.Path == d.of(root.Name) {
+		if root, err := readOwner(filepath.Join(string(d), entry.Name())); err == nil && root.Path == d.folderOf(root.Name) {
 			roots = append(roots, root)
 		}
 	}
 	return roots, nil
 }
 
-// Find finds the folder of a node. It returns nil where there is none.
+// Find returns the folder of a node, or nil if there is none.
 func (d Directory) Find(node string) (*Root, error) {
-	found, err := read(d.of(node))
+	found, err := readOwner(d.folderOf(node))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && found.Name != node {
 		return nil, nil
 	}
 	return found, err
 }
 
-// read reads which node a folder is of.
-func read(folder string) (*Root, error) {
-	content, err := untrusted.ReadFile(filepath.Join(folder, owner), maxOwner)
+// readOwner reads which node a folder belongs to.
+func readOwner(folder string) (*Root, error) {
+	content, err := untrusted.ReadFile(filepath.Join(folder, ownerFile), maxOwnerSize)
 	if err != nil {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
 	}
 	root := &Root{Path: folder}
-	// A later version may say more in it.
+	// Later versions may add fields.
 	if err := yaml.Unmarshal(content, &root.owned); err != nil || root.Name == "" || len(validate.IsPathSegmentName(root.Name)) > 0 {
-		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, owner)
+		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, ownerFile)
 	}
 	return root, nil
 }
 
 // Registry is the folder in which plugins register.
-func (r *Root) Registry() string { return filepath.Join(r.Path, registry) }
+func (r *Root) Registry() string { return filepath.Join(r.Path, registryFolder) }
 
 // Plugins is the folder in which plugins keep their files.
-func (r *Root) Plugins() string { return filepath.Join(r.Path, plugins) }
+func (r *Root) Plugins() string { return filepath.Join(r.Path, pluginsFolder) }
 
-// CDI is where the CDI specs of the node's drivers are: those of drivers that see their node's folder
-// as the kubelet's are elsewhere.
+// CDI is the folder with the CDI specs of the node's drivers: cdi, or run/cdi if only that exists.
 func (r *Root) CDI() string {
-	return r.first("cdi", filepath.Join("run", "cdi"))
-}
-
-// first is the first of some folders that is there, or the first of them all.
-func (r *Root) first(folders ...string) string {
-	for _, folder := range folders {
-		if _, err := os.Stat(filepath.Join(r.Path, folder)); err == nil {
-			return filepath.Join(r.Path, folder)
-		}
+	folder, nested := filepath.Join(r.Path, "cdi"), filepath.Join(r.Path, "run", "cdi")
+	if _, err := os.Stat(folder); err == nil {
+		return folder
 	}
-	return filepath.Join(r.Path, folders[0])
+	if _, err := os.Stat(nested); err == nil {
+		return nested
+	}
+	return folder
 }
 
-// OnHost is where a file of the node's host is that a driver names: below the node's folder, or
-// else below the folder host in it.
+// OnHost returns the path of a file of the node's host that a driver names: below the node's folder, or below the folder host
+// in it.
 func (r *Root) OnHost(named string) string {
 	path := filepath.Clean("/" + named)
 	if below, isBelow := strings.CutPrefix(path, kubeletRoot+"/"); isBelow {
 		return filepath.Join(r.Path, below)
 	}
-	if below, isBelow := strings.CutPrefix(path, r.link()+"/"); isBelow {
+	if below, isBelow := strings.CutPrefix(path, r.nameLink()+"/"); isBelow {
 		return filepath.Join(r.Path, below)
 	}
 	if strings.HasPrefix(path, r.Path+string(filepath.Separator)) {
@@ -253,15 +248,14 @@ func (r *Root) OnHost(named string) string {
 	return filepath.Join(r.Path, "host", path)
 }
 
-// link is the path of the folder by the name of the node.
-func (r *Root) link() string { return filepath.Join(filepath.Dir(r.Path), r.Name) }
+// nameLink is the path of the folder by the name of its node.
+func (r *Root) nameLink() string { return filepath.Join(filepath.Dir(r.Path), r.Name) }
 
-// Remove removes the folder with all that is in it, and then the link to it. Symbolic links in it are not
-// followed.
+// Remove removes the folder with its content, and then the link to it. It follows no symbolic links in the folder.
 func (r *Root) Remove() error {
 	err := os.RemoveAll(r.Path)
-	if short, linked := os.Readlink(r.link()); err == nil && linked == nil && short == filepath.Base(r.Path) {
-		err = os.Remove(r.link())
+	if short, linked := os.Readlink(r.nameLink()); err == nil && linked == nil && short == filepath.Base(r.Path) {
+		err = os.Remove(r.nameLink())
 	}
 	if err != nil {
 		return fmt.Errorf("remove the folder of node %s: %w", r.Name, err)
@@ -269,15 +263,14 @@ func (r *Root) Remove() error {
 	return nil
 }
 
-// Endpoint is the path of the socket that a plugin names as its endpoint. It must be below
-// the node's folder, also where symbolic links lead elsewhere. It may not be there yet: a plugin
-// may listen after it has registered.
+// Endpoint resolves the path of a socket that a plugin names as its endpoint. The resolved path must be below the node's
+// folder. The socket need not exist yet, since a plugin may listen after it has registered.
 func (r *Root) Endpoint(named string) (string, error) {
 	path := named
 	if below, isBelow := strings.CutPrefix(named, kubeletRoot+"/"); isBelow {
 		path = filepath.Join(r.Path, below)
 	}
-	resolved, err := resolve(filepath.Clean(path))
+	resolved, err := resolveLinks(filepath.Clean(path))
 	if err != nil {
 		return "", fmt.Errorf("endpoint %s: %w", named, err)
 	}
@@ -295,13 +288,13 @@ func (r *Root) Endpoint(named string) (string, error) {
 	return resolved, nil
 }
 
-// resolve follows the symbolic links of a path, of which the end may not exist.
-func resolve(path string) (string, error) {
+// resolveLinks follows the symbolic links of a path whose last elements may not exist.
+func resolveLinks(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	parent := filepath.Dir(path)
 	if !errors.Is(err, fs.ErrNotExist) || parent == path {
 		return resolved, err
 	}
-	parent, err = resolve(parent)
+	parent, err = resolveLinks(parent)
 	return filepath.Join(parent, filepath.Base(path)), err
 }

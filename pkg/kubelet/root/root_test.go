@@ -76,7 +76,7 @@ func TestMake(t *testing.T) {
 // TestOpenDirectory: there is room for the paths of sockets, also where a link leads to.
 func TestOpenDirectory(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, v1alpha1.MaxPluginsDir, LongestSocket-len("/"+registry+"/")-50-len("/")-shortName, "50 characters are left for the names of sockets")
+	require.Equal(t, v1alpha1.MaxPluginsDir, LongestSocket-len("/"+registryFolder+"/")-50-len("/")-shortNameLength, "50 characters are left for the names of sockets")
 	directory := string(newDirectory(t))
 	long := filepath.Join(directory, strings.Repeat("a", v1alpha1.MaxPluginsDir))
 	_, err := OpenDirectory(long)
@@ -94,13 +94,13 @@ func TestOwnerIsNoFile(t *testing.T) {
 	for want, put := range map[string]func(path string) error{
 		"it is a FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"it is a symbolic link": func(path string) error { return os.Symlink("/dev/zero", path) },
-		"more than 4096 bytes":  func(path string) error { return os.WriteFile(path, make([]byte, maxOwner+1), 0o600) },
+		"more than 4096 bytes":  func(path string) error { return os.WriteFile(path, make([]byte, maxOwnerSize+1), 0o600) },
 	} {
 		directory := newDirectory(t)
 		made, err := directory.Make("a", "1")
 		require.NoError(t, err)
-		require.NoError(t, os.Remove(filepath.Join(made.Path, owner)))
-		require.NoError(t, put(filepath.Join(made.Path, owner)))
+		require.NoError(t, os.Remove(filepath.Join(made.Path, ownerFile)))
+		require.NoError(t, put(filepath.Join(made.Path, ownerFile)))
 		_, err = directory.Make("a", "1")
 		require.ErrorContains(t, err, want)
 		_, err = directory.Find("a")
@@ -182,7 +182,7 @@ func TestLinksOfOthers(t *testing.T) {
 	for i, target := range []string{t.TempDir(), "..", ".", "../a", "AB/plugins"} {
 		node := fmt.Sprint("linked-node-", i)
 		require.NoError(t, os.Symlink(target, filepath.Join(string(directory), node)))
-		require.Equal(t, filepath.Join(string(directory), node), directory.of(node), "only folders beside it have short names")
+		require.Equal(t, filepath.Join(string(directory), node), directory.folderOf(node), "only folders beside it have short names")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestShortNames(t *testing.T) {
 	directory := newDirectory(t)
 	names := map[string]bool{}
 	for len(names) < 26*36 {
-		name := newShortName(shortName)
+		name := newShortName(shortNameLength)
 		require.NotEmpty(t, validation.IsDNS1123Subdomain(name))
 		if !names[name] {
 			require.NoError(t, os.Mkdir(filepath.Join(string(directory), name), 0o750))
@@ -201,7 +201,7 @@ func TestShortNames(t *testing.T) {
 	}
 	made, err := directory.Make("node-0", "1")
 	require.NoError(t, err)
-	require.Len(t, filepath.Base(made.Path), shortName+1)
+	require.Len(t, filepath.Base(made.Path), shortNameLength+1)
 }
 
 // TestForeignFolders: what kwok-dra has not made it neither lists nor removes.
@@ -231,7 +231,7 @@ func TestOwnerOfALaterVersion(t *testing.T) {
 	directory := newDirectory(t)
 	made, err := directory.Make("a", "1")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(made.Path, owner), []byte("name: a\nuid: \"1\"\nlater: true\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(made.Path, ownerFile), []byte("name: a\nuid: \"1\"\nlater: true\n"), 0o600))
 	found, err := directory.Find("a")
 	require.NoError(t, err)
 	require.Equal(t, made, found)
@@ -245,7 +245,7 @@ func TestForgedOwner(t *testing.T) {
 	made, err := directory.Make("a", "1")
 	require.NoError(t, err)
 	for name, want := range map[string]string{"b": "it is of node b", "../a": "has no name of a node", "x/../a": "has no name of a node", "/": "has no name of a node", "..": "has no name of a node"} {
-		require.NoError(t, os.WriteFile(filepath.Join(made.Path, owner), []byte("name: "+name+"\nuid: x\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(made.Path, ownerFile), []byte("name: "+name+"\nuid: x\n"), 0o600))
 		roots, err := directory.List()
 		require.NoError(t, err)
 		require.Empty(t, roots, name)
@@ -289,18 +289,18 @@ func TestFlood(t *testing.T) {
 	t.Parallel()
 	r := newRoot(t)
 	listen(t, filepath.Join(r.Registry(), "z.sock"))
-	for i := range mostSockets {
+	for i := range maxSockets {
 		require.NoError(t, os.WriteFile(filepath.Join(r.Registry(), fmt.Sprintf("a-%04d", i)), nil, 0o600))
 	}
 	sockets, err := r.Sockets()
 	require.NoError(t, err)
 	require.Len(t, sockets, 1, "files are no sockets")
-	for i := range mostSockets {
+	for i := range maxSockets {
 		listen(t, filepath.Join(r.Registry(), fmt.Sprintf("b-%04d", i)))
 	}
 	sockets, err = r.Sockets()
 	require.NoError(t, err)
-	require.Len(t, sockets, mostSockets)
+	require.Len(t, sockets, maxSockets)
 	require.True(t, slices.ContainsFunc(sockets, func(s Socket) bool { return s.Path == filepath.Join(r.Registry(), "z.sock") }))
 }
 

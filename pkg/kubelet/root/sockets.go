@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// mostSockets is how many sockets below plugins_registry are served.
-	mostSockets = 1000
-	// maxRegistered is how many entries the registry of a node may have, with all below it.
-	maxRegistered = 10_000
-	// dialTimeout is how long a plugin has to take a connection. The system does that for it.
+	// maxSockets bounds the sockets below plugins_registry that are served.
+	maxSockets = 1000
+	// maxRegistryEntries bounds the entries of a node's registry, including those of its folders.
+	maxRegistryEntries = 10_000
+	// dialTimeout bounds a connection attempt. The kernel accepts connections for a plugin.
 	dialTimeout = time.Second
 )
 
@@ -30,39 +30,37 @@ type Socket struct {
 	info fs.FileInfo
 }
 
-// Is reports whether another look has found the same socket, and not a later one of its
-// name.
+// Is reports whether both are the same socket, and not a later one of the name.
 func (s Socket) Is(other Socket) bool {
 	return s.Path == other.Path && os.SameFile(s.info, other.info) && s.info.ModTime().Equal(other.info.ModTime())
 }
 
-// Sockets are the sockets in the registry and the folders in it (Watcher in
-// pkg/kubelet/pluginmanager/pluginwatcher). Names that begin with a dot and symbolic links are
-// passed over. Of too many the oldest are left: a driver that floods the registry takes no socket from
-// those that were there before.
+// Sockets lists the sockets in the registry and the folders in it, without symbolic links and names that begin with a dot
+// (Watcher in pkg/kubelet/pluginmanager/pluginwatcher). Of too many sockets it lists the oldest, so a driver that floods the
+// registry displaces no earlier one.
 func (r *Root) Sockets() ([]Socket, error) {
-	sockets, err := r.socketsIn(r.Registry(), new(maxRegistered))
+	sockets, err := r.socketsIn(r.Registry(), new(maxRegistryEntries))
 	if err != nil {
 		return nil, fmt.Errorf("look for plugins of node %s: %w", r.Name, err)
 	}
-	if len(sockets) > mostSockets {
+	if len(sockets) > maxSockets {
 		slices.SortStableFunc(sockets, func(a, b Socket) int { return a.info.ModTime().Compare(b.info.ModTime()) })
-		sockets = sockets[:mostSockets]
+		sockets = sockets[:maxSockets]
 	}
 	return sockets, nil
 }
 
-// socketsIn finds the sockets in a folder and below it, in the order of their names. Left is how many
-// entries may still be looked at. What has just gone is passed over, but for the registry itself.
-func (r *Root) socketsIn(folder string, left *int) ([]Socket, error) {
-	entries, err := untrusted.ReadDir(folder, *left)
+// socketsIn lists the sockets in a folder and below it, by name. Quota is how many more entries may be read. A folder that was
+// just removed has none, unless it is the registry itself.
+func (r *Root) socketsIn(folder string, quota *int) ([]Socket, error) {
+	entries, err := untrusted.ReadDir(folder, *quota)
 	if errors.Is(err, fs.ErrNotExist) && folder != r.Registry() {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	*left -= len(entries)
+	*quota -= len(entries)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var sockets []Socket
 	for _, entry := range entries {
@@ -70,7 +68,7 @@ func (r *Root) socketsIn(folder string, left *int) ([]Socket, error) {
 		switch {
 		case strings.HasPrefix(entry.Name(), "."):
 		case entry.IsDir():
-			below, err := r.socketsIn(path, left)
+			below, err := r.socketsIn(path, quota)
 			if err != nil {
 				return nil, err
 			}
@@ -84,11 +82,11 @@ func (r *Root) socketsIn(folder string, left *int) ([]Socket, error) {
 	return sockets, nil
 }
 
-// HasPlugin reports whether a plugin still listens at any socket in the registry.
+// HasPlugin reports whether a plugin may still listen at a socket in the registry.
 func (r *Root) HasPlugin(ctx context.Context) bool {
 	sockets, err := r.Sockets()
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // there may be one
+		return !errors.Is(err, fs.ErrNotExist) // a plugin may be there
 	}
 	return slices.ContainsFunc(sockets, func(socket Socket) bool {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)

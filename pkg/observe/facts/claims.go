@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeOf is the name of the node that a claim is allocated on, or "" where it is
-// not allocated, or usable on several.
+// NodeOf is the name of the node that a claim is allocated on, or "" if it is not allocated or
+// can be used on several nodes.
 func NodeOf(claim *resourcev1.ResourceClaim) string {
 	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
 		return ""
@@ -24,14 +24,14 @@ func NodeOf(claim *resourcev1.ResourceClaim) string {
 	return ""
 }
 
-// HasBindingConditions reports whether a claim has devices that wait to be bound.
+// HasBindingConditions reports whether a claim has devices with binding conditions.
 func HasBindingConditions(claim *resourcev1.ResourceClaim) bool {
 	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
 		func(result resourcev1.DeviceRequestAllocationResult) bool { return len(result.BindingConditions) > 0 })
 }
 
-// The field managers of kwok-dra in ResourceClaims. Binding conditions have one
-// of their own: they are set before the claim is prepared, and stay then.
+// The field managers of kwok-dra in ResourceClaims. Binding conditions have their own: they
+// are set before the claim is prepared, and stay after that.
 const (
 	Manager        = "kwok-dra"
 	BindingManager = "kwok-dra-binding"
@@ -49,7 +49,7 @@ func ResultID(result *resourcev1.DeviceRequestAllocationResult) DeviceID {
 	return EntryID(&entry)
 }
 
-// EntryID is the identity of an entry.
+// EntryID is the identity of an entry of status.devices.
 func EntryID(entry *resourcev1.AllocatedDeviceStatus) DeviceID {
 	id := DeviceID{Driver: entry.Driver, Pool: entry.Pool, Device: entry.Device}
 	if entry.ShareID != nil {
@@ -58,7 +58,7 @@ func EntryID(entry *resourcev1.AllocatedDeviceStatus) DeviceID {
 	return id
 }
 
-// EntryOf finds what a claim shows of a device, or nil.
+// EntryOf finds the entry of a device in status.devices, or nil.
 func EntryOf(claim *resourcev1.ResourceClaim, id DeviceID) *resourcev1.AllocatedDeviceStatus {
 	i := slices.IndexFunc(claim.Status.Devices, func(e resourcev1.AllocatedDeviceStatus) bool { return EntryID(&e) == id })
 	if i < 0 {
@@ -67,7 +67,7 @@ func EntryOf(claim *resourcev1.ResourceClaim, id DeviceID) *resourcev1.Allocated
 	return &claim.Status.Devices[i]
 }
 
-// EntryFor is an entry for a result that says nothing yet.
+// EntryFor makes an empty entry for an allocation result.
 func EntryFor(result *resourcev1.DeviceRequestAllocationResult) resourcev1.AllocatedDeviceStatus {
 	entry := resourcev1.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
 	if result.ShareID != nil {

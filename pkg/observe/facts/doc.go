@@ -1,4 +1,4 @@
-// Package facts says what one object of the API tells by itself: of a Pod its claims and
-// whether it has ended, of a claim its node and the entries of its devices, of a
-// ResourceSlice what plans compare. The caches keep it, and plans rest on it. Everything in it is pure.
+// Package facts derives what plans need from a single API object: the claims of a Pod and
+// whether it has ended, the node and the device entries of a claim, and the parts of a
+// ResourceSlice that plans compare. All functions are pure.
 package facts

@@ -14,8 +14,8 @@ func UsesClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
 
-// PodClaims lists the claims of a Pod in the kubelet's order: those that the
-// Pod names, then the one for its extended resources.
+// PodClaims lists the claims of a Pod in the kubelet's order: those that the Pod names, then
+// the one for its extended resources.
 func PodClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
 	extended := pod.Status.ExtendedResourceClaimStatus
 	if extended == nil {
@@ -24,7 +24,7 @@ func PodClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
 	return append(slices.Clone(pod.Spec.ResourceClaims), corev1.PodResourceClaim{ResourceClaimName: &extended.ResourceClaimName})
 }
 
-// ClaimKeys lists the claims of a Pod that exist by its own account.
+// ClaimKeys lists the claims of a Pod that exist according to its status.
 func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, podClaim := range PodClaims(pod) {
@@ -35,8 +35,9 @@ func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	return keys
 }
 
-// KeepClaimNames gives a Pod back the names of claims that its status had before. They never change, but a client that does
-// not know the field drops it when it updates the status (kubernetes#139772).
+// KeepClaimNames restores the names of claims that the status of a Pod had before. They never
+// change, but a client that does not know the field drops it when it updates the status
+// (kubernetes#139772).
 func KeepClaimNames(pod, before *corev1.Pod) {
 	if pod.Status.ExtendedResourceClaimStatus == nil {
 		pod.Status.ExtendedResourceClaimStatus = before.Status.ExtendedResourceClaimStatus
@@ -48,12 +49,12 @@ func KeepClaimNames(pod, before *corev1.Pod) {
 	}
 }
 
-// NamesClaim reports whether a Pod has a claim by its own account.
+// NamesClaim reports whether a Pod has a claim according to its status.
 func NamesClaim(pod *corev1.Pod, claim *resourcev1.ResourceClaim) bool {
 	return slices.Contains(ClaimKeys(pod), types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
 }
 
-// PodCondition finds a condition of a Pod by its type. Without it the status is "".
+// PodCondition finds a condition of a Pod by its type. If there is none, its status is "".
 func PodCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == kind {
@@ -73,12 +74,12 @@ func IsTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// IsEnding reports whether the kubelet would start no container of the Pod any more.
+// IsEnding reports whether the kubelet would no longer start any container of the Pod.
 func IsEnding(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || IsTerminal(pod) || haveContainersEnded(pod)
 }
 
-// haveContainersEnded reports whether all containers have ended and none is started again.
+// haveContainersEnded reports whether all containers have ended and none will be restarted.
 func haveContainersEnded(pod *corev1.Pod) bool {
 	statuses, policy := pod.Status.ContainerStatuses, pod.Spec.RestartPolicy
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {

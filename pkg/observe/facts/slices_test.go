@@ -134,8 +134,9 @@ func TestObserveSlice(t *testing.T) {
 	slice.Spec.Devices[0].Taints[0].TimeAdded = &added
 	content := ContentOf(&slice.Spec)
 	want := &Slice{
-		Meta: cached.Meta{Name: "s", UID: "u", ResourceVersion: "7"},
-		Node: "n", Driver: "d", Pool: "p", Generation: 1, Count: 1,
+		Meta:            cached.Meta{Name: "s", UID: "u", ResourceVersion: "7"},
+		PoolState:       PoolState{Driver: "d", Pool: "p", Generation: 1, Count: 1},
+		Node:            "n",
 		Devices:         NamesOf(slice.Spec.Devices),
 		Taints:          map[string][]resourcev1.DeviceTaint{"a": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNoSchedule, TimeAdded: &added}}},
 		OwnerReferences: []metav1.OwnerReference{{Name: "n"}}, Content: content,

@@ -5,7 +5,7 @@ import { make, makeButton, makeLetter, refill } from "./elements.js";
 import { taintText } from "./grid.js";
 import { shortAmount } from "./kinds.js";
 import { ask } from "./labels.js";
-import { isIncomplete, percent } from "./model.js";
+import { isIncomplete, isNotReady, percent } from "./model.js";
 
 const most = 12; // claims that are listed
 const margin = 8; // pixels around the card
@@ -62,6 +62,7 @@ export class Details {
     const say = (term, text, className = "") => list.append(make("dt", "", term), make("dd", className, text));
     const link = (term, text, search) => (kept ? list.append(make("dt", "", term), this.#link(text, search)) : say(term, text));
     if (item.node !== undefined) link("Node", item.node, `node=${item.node}`);
+    if (isNotReady(item)) say("", "not Ready", "warn");
     say("Pool", pool.name);
     say("Driver", pool.driver);
     if (facts.whole) say("Part of", facts.whole);

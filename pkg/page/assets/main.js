@@ -57,7 +57,7 @@ function drawAll() {
 
 // drawTrouble says nothing before it is known who waits and what there is.
 function drawTrouble() {
-  if (loaded) trouble.show({ drivers: model.drivers, waiting: waiting.count, past: model !== live });
+  if (loaded) trouble.show({ drivers: model.drivers, waiting: waiting.count, notReady: model.notReady, past: model !== live });
 }
 
 const words = { live: "Live", lost: "No answer from kwok-dra. Trying again" };

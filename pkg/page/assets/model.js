@@ -27,6 +27,11 @@ export function isIncomplete(pool) {
   return pool.slices !== pool.resourceSliceCount;
 }
 
+// isNotReady says that nobody gets a device of the item, which is a node.
+export function isNotReady(item) {
+  return item.notReady === true;
+}
+
 export const compare = new Intl.Collator("en", { numeric: true }).compare;
 
 function order(a, b) {
@@ -64,6 +69,11 @@ export class Model {
     this.unseen = answer.unseen ?? "";
     if (added || answer.removed) this.ids = [...this.byId.values()].sort(order).map((item) => item.id);
     return added;
+  }
+
+  // notReady counts the nodes that are not Ready.
+  get notReady() {
+    return this.ids.filter((id) => isNotReady(this.byId.get(id))).length;
   }
 
   // learn has a pool know its kind itself, not only the id.

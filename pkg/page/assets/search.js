@@ -1,17 +1,21 @@
 // A search is terms, joined by blanks. A device is found if all of them are true of it.
 
 import { lastPart } from "./kinds.js";
-import { isIncomplete, nameOf, states as ofDevices } from "./model.js";
+import { isIncomplete, isNotReady, nameOf, states as ofDevices } from "./model.js";
 import { nearest } from "./suggest.js";
 
-const states = [...ofDevices, "incomplete"]; // the last of pools
+const states = [...ofDevices, "incomplete", "notready"]; // the last two of pools and nodes
 
 const claims = (is) => (device, has) => device.claims?.some((claim) => is(claim, has)) ?? false;
+
+function stateOfPool(item, pool, has) {
+  return (pool !== undefined && isIncomplete(pool) && has("incomplete")) || (isNotReady(item) && has("notready"));
+}
 
 // What keys ask: of the pool with its item, of the device, or of what devices of the
 // kind are. Each is true if has is true of a text.
 const keys = {
-  state: { device: (device, has) => has(device.state), pool: (item, pool, has) => pool !== undefined && isIncomplete(pool) && has("incomplete") },
+  state: { device: (device, has) => has(device.state), pool: stateOfPool },
   driver: { pool: (item, pool, has) => has(pool?.driver) },
   node: { pool: (item, pool, has) => has(nameOf(item)) },
   pool: { pool: (item, pool, has) => has(pool?.name) },

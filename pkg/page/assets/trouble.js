@@ -1,4 +1,4 @@
-// The trouble that there is, before all else: what is failing, tainted, waiting, incomplete or gone.
+// The trouble that there is, before all else: what is failing, tainted, waiting, incomplete, not Ready or gone.
 
 import { make, makeButton, makeLetter, refill } from "./elements.js";
 import { letters } from "./model.js";
@@ -14,8 +14,8 @@ export class Trouble {
   }
 
   // show says how much trouble there is; each number leads to what it counts. Waiting are the
-  // Pods that wait. Of the past it is not known who waited and what was gone.
-  show({ drivers, waiting, past }) {
+  // Pods that wait, and notReady the nodes that are not Ready. Of the past neither is known, nor what was gone.
+  show({ drivers, waiting, notReady, past }) {
     const sum = (count) => drivers.reduce((n, driver) => n + count(driver), 0);
     const search = (state) => () => this.search(`state=${state}`);
     const entries = [
@@ -23,6 +23,7 @@ export class Trouble {
       { value: "tainted", count: sum(({ states }) => states.tainted), words: ["tainted", "tainted"], act: search("tainted") },
       { value: "waiting", count: past ? 0 : waiting, words: ["Pod waits", "Pods wait"], act: () => reveal("waiting") },
       { value: "incomplete", count: sum(({ incompletePools }) => incompletePools), words: ["pool incomplete", "pools incomplete"], act: search("incomplete") },
+      { value: "notready", count: notReady, words: ["node not Ready", "nodes not Ready"], act: search("notready") },
       { value: "gone", count: sum(({ gone }) => gone ?? 0), words: ["gone", "gone"], act: () => reveal("gone") },
     ].filter(({ count }) => count > 0);
     const told = JSON.stringify([entries, past]);

@@ -12,24 +12,22 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// Field is a field of resource pools that an API server drops silently when its
-// feature gate is off.
+// Field is a field of resource pools that an API server drops silently if its feature gate is
+// off.
 type Field struct {
 	Name, Gate string
-	// Without is what would be wrong with a pool without the field; the pool is not
-	// published then. Where it is empty, the pool is published without the field.
+	// Without is what would be wrong with a pool without the field, which is then not
+	// published. If it is empty, the pool is published without the field.
 	Without string
 
 	// used finds the field in a pool, and clear removes it.
 	used  func(pool *devices.Pool) bool
 	clear func(pool *devices.Pool)
-	// probe is the least of a slice that has the field, on all nodes if it does not say
-	// which.
+	// probe is the smallest slice that has the field. Without nodes it is for all of them.
 	probe resourcev1.ResourceSliceSpec
 }
 
-// Probe is the least of a slice that has the field. It is of a driver and a pool that
-// do not exist.
+// Probe is the smallest slice that has the field, for a driver and a pool that do not exist.
 func (f *Field) Probe() resourcev1.ResourceSliceSpec {
 	spec := *f.probe.DeepCopy()
 	spec.Driver = probeName + "." + v1alpha1.GroupName
@@ -51,17 +49,17 @@ func (f *Field) Kept(spec *resourcev1.ResourceSliceSpec) bool {
 }
 
 const (
-	// Counters is the name of the field that decides on the layout.
+	// Counters is the name of the field that decides the layout.
 	Counters = "consumesCounters"
 	// probeName is the name of everything in a probe.
 	probeName = "probe"
-	// probeAttribute is that of partitions.
+	// probeAttribute is the attribute of a partition in a probe.
 	probeAttribute = "example.com/" + probeName
-	// notExclusive is wrong without counters.
+	// notExclusive is what is wrong without counters.
 	notExclusive = "devices that exclude each other could be allocated together"
 )
 
-// Fields are all of them, in the order in which they are taken from a pool.
+// Fields are all such fields, in the order in which Fit clears them.
 var Fields = []Field{
 	onDevices(Field{Name: "taints", Gate: "DRADeviceTaints"},
 		resourcev1.Device{Taints: []resourcev1.DeviceTaint{{Key: probeName, Effect: resourcev1.DeviceTaintEffectNoSchedule}}},
@@ -71,7 +69,7 @@ var Fields = []Field{
 		resourcev1.Device{AllowMultipleAllocations: new(true)},
 		func(d resourcev1.Device) bool { return d.AllowMultipleAllocations != nil },
 		dropSharing),
-	// The gate is one for all three, and bindsToNode may be there alone.
+	// One gate covers all three fields, and bindsToNode may be set alone.
 	onDevices(Field{Name: "bindingConditions", Gate: "DRADeviceBindingConditions"},
 		resourcev1.Device{BindsToNode: new(true)},
 		func(d resourcev1.Device) bool {
@@ -90,11 +88,11 @@ var Fields = []Field{
 	onDevices(
 		Field{
 			Name: "nodeAllocatableResources", Gate: "DRANodeAllocatableResources", Without: "its devices would not count against the node's own resources",
-			// It is refused for nodes that have not declared the feature.
+			// The API server refuses it for nodes that have not declared the feature.
 			probe: resourcev1.ResourceSliceSpec{NodeSelector: noNode()},
 		},
 		resourcev1.Device{NodeAllocatableResources: map[corev1.ResourceName]resourcev1.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: one()}},
+			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: quantityOne()}},
 		}},
 		func(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
 		nil),
@@ -143,13 +141,13 @@ var Fields = []Field{
 	},
 }
 
-// onDevices makes it a field of devices, which the probe has one of.
+// onDevices makes a field of devices. The probe has one device with it.
 func onDevices(field Field, probe resourcev1.Device, used func(resourcev1.Device) bool, drop func(*resourcev1.Device)) Field {
 	probe.Name = probeName
 	field.probe.Devices = []resourcev1.Device{probe}
 	field.used = func(pool *devices.Pool) bool { return slices.ContainsFunc(pool.Devices, used) }
 	field.clear = func(pool *devices.Pool) {
-		pool.Devices = slices.Clone(pool.Devices) // they are shared with the template
+		pool.Devices = slices.Clone(pool.Devices) // the template shares them
 		for i := range pool.Devices {
 			drop(&pool.Devices[i])
 		}
@@ -157,7 +155,7 @@ func onDevices(field Field, probe resourcev1.Device, used func(resourcev1.Device
 	return field
 }
 
-// dropSharing leaves a device that one request takes whole.
+// dropSharing makes a device one that a request takes whole.
 func dropSharing(d *resourcev1.Device) {
 	d.AllowMultipleAllocations = nil
 	d.Capacity = maps.Clone(d.Capacity)
@@ -168,7 +166,7 @@ func dropSharing(d *resourcev1.Device) {
 
 func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {
 	return []resourcev1.DeviceCounterConsumption{{
-		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: *one()}}, CompatibilityGroups: groups,
+		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: *quantityOne()}}, CompatibilityGroups: groups,
 	}}
 }
 
@@ -178,6 +176,6 @@ func noNode() *corev1.NodeSelector {
 	}}}
 }
 
-func one() *resource.Quantity {
+func quantityOne() *resource.Quantity {
 	return resource.NewQuantity(1, resource.DecimalSI)
 }

@@ -1,6 +1,6 @@
-// Package features knows which fields of ResourceSlices an API server keeps. It drops
-// those whose feature gate is off, and does not say so: if they were sent nevertheless,
-// every slice would always look edited.
+// Package features fits pools to an API server. The server silently drops fields of
+// ResourceSlices whose feature gate is off: if they were sent nevertheless, every slice would
+// always look edited.
 package features
 
 import (
@@ -15,8 +15,8 @@ import (
 type Server interface {
 	// Keeps reports whether it keeps a field.
 	Keeps(ctx context.Context, field *Field) (bool, error)
-	// Layout is how it wants pools with counters divided, once it was asked whether it
-	// keeps these.
+	// Layout is how it wants pools with counters to be divided. It is known once Keeps was
+	// called for Counters.
 	Layout() devices.Layout
 }
 
@@ -29,18 +29,18 @@ type Fitted struct {
 
 // Dropped is a field that an API server drops.
 type Dropped struct {
-	// Source is what has the field: the name of a template, or of the annotation with
-	// device taints.
+	// Source is the name of the template that has the field, or of the annotation with device
+	// taints.
 	Source string
 	Field  *Field
 }
 
-// Fit makes pools as a server accepts them: without the fields that it drops, and
-// without the pools that would be wrong without a field.
+// Fit makes the pools as a server accepts them: without the fields that it drops, and without
+// the pools that would be wrong without a field.
 func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, error) {
 	var fitted Fitted
 	for _, pool := range pools {
-		fits, err := fitted.fit(ctx, server, &pool)
+		fits, err := fitted.fitPool(ctx, server, &pool)
 		if err != nil {
 			return Fitted{}, err
 		}
@@ -52,7 +52,7 @@ func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, erro
 	return fitted, nil
 }
 
-func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bool, error) {
+func (f *Fitted) fitPool(ctx context.Context, server Server, pool *devices.Pool) (bool, error) {
 	fits := true
 	for i := range Fields {
 		field := &Fields[i]
@@ -66,7 +66,7 @@ func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bo
 		if kept {
 			continue
 		}
-		for _, source := range sources(pool, field) {
+		for _, source := range sourcesOf(pool, field) {
 			f.Dropped = append(f.Dropped, Dropped{source, field})
 		}
 		if field.Without != "" {
@@ -78,9 +78,9 @@ func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bo
 	return fits, nil
 }
 
-// sources are what the pool has the field from. What no template has is from the
-// annotation.
-func sources(pool *devices.Pool, field *Field) []string {
+// sourcesOf names the templates of the pool that have the field. If none has it, it comes from
+// the annotation.
+func sourcesOf(pool *devices.Pool, field *Field) []string {
 	var names []string
 	for _, t := range pool.Templates {
 		if t.Uses(field.used) {
@@ -93,7 +93,7 @@ func sources(pool *devices.Pool, field *Field) []string {
 	return names
 }
 
-// InUse reports whether the source, if it is a template, is there and has the field.
+// InUse reports whether the source still has the field. The annotation always counts.
 func (d Dropped) InUse(templates []*devices.Template) bool {
 	return d.Source == v1alpha1.DeviceTaintsAnnotation || slices.ContainsFunc(templates, func(t *devices.Template) bool {
 		return t.Name == d.Source && t.Uses(d.Field.used)

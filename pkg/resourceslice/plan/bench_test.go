@@ -37,12 +37,12 @@ func BenchmarkDesiredPools(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	node := fakeNode("n", true)
 	pools := DesiredPools(b.Context(), &View{Set: eightOn(b), Node: node}).Pools
-	created, err := New(b.Context(), everything{}, node, pools, nil)
+	created, err := New("", node, fitted(pools...), nil)
 	require.NoError(b, err)
 	existing := []*facts.Slice{observedOf(b, created.Create[0])}
 	b.ReportAllocs()
 	for b.Loop() {
-		if needs, err := New(b.Context(), everything{}, node, pools, existing); err != nil || !needs.Empty() {
+		if needs, err := New("", node, fitted(pools...), existing); err != nil || !needs.IsEmpty() {
 			b.Fatal(needs, err)
 		}
 	}

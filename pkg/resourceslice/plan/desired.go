@@ -23,132 +23,135 @@ import (
 // Desired is what a node, or a pool that nodes share, should have. The zero value is
 // nothing.
 type Desired struct {
-	// Templates are those that make the pools, and those whose pools may come.
+	Pools []devices.Pool
+	// Templates make the pools, or will once their driver Pods run.
 	Templates []*devices.Template
-	Pools     []devices.Pool
-	// Held are the drivers whose pools could not be worked out, with the cause.
-	// Their slices stay as they are.
-	Held map[string]error
-	// Hidden are templates that select the node, with those of a higher priority.
-	Hidden map[*devices.Template]*devices.Template
-	// Refused are documents that clash with others, of which nothing is published.
-	Refused []devices.Refusal
-	// Known is for the next time.
-	Known Known
-	// Kept are slices that stay as they are while the plugin of their driver is gone or
-	// starts, by the template that may have made them.
-	Kept map[*devices.Template][]*facts.Slice
-	// Confirm says that slices are to go since the cache has no driver Pod: plan again
-	// with those that the API server has.
+	Excluded
+	// Blocked has the drivers whose slices stay as they are, each with the cause.
+	Blocked map[string]error
+	// Retained has those slices of blocked drivers that stay because the plugin of the
+	// driver is gone or starting, by the template that may have made them.
+	Retained map[*devices.Template][]*facts.Slice
+	// ForNext is the Previous of the node's next View.
+	ForNext Previous
+	// Confirm says that slices are about to go because the cache has no driver Pod: plan
+	// again with the driver Pods that the API server has.
 	Confirm bool
-	// Wait is how long until the next slices are to go, or 0 where none are.
+	// Wait is how long until the next retained slices may go, or 0.
 	Wait time.Duration
 
-	// Failed are templates that cannot be rendered for a driver Pod.
-	Failed map[*devices.Template]error
 	// taints is what is wrong with the node's annotation of device taints.
 	taints error
 }
 
-// Known are the pools that a node was to have when this was last worked out. The zero
-// value is right after a start.
-type Known struct {
-	// node is not that of another node that had the name before.
-	node  types.UID
+// Excluded has the templates that make no pool, and why.
+type Excluded struct {
+	// Hidden maps each template to the one of a higher priority that takes its place.
+	Hidden map[*devices.Template]*devices.Template
+	// Refused are documents that clash with others.
+	Refused []devices.Refusal
+	// Failed are templates that cannot be rendered for a driver Pod.
+	Failed map[*devices.Template]error
+}
+
+// Previous is what the last plan for a node found. The zero value is right after a start.
+type Previous struct {
+	// nodeUID distinguishes the node from an earlier one of the same name.
+	nodeUID types.UID
+	// pools are those that should have existed.
 	pools []facts.PoolID
-	// played are drivers that ran in Pods, and lost is since when those that have slices
-	// have no connection.
-	played []string
-	lost   map[string]time.Time
+	// podDrivers are the drivers that ran in Pods. lostSince says since when those that
+	// still have slices have no connection.
+	podDrivers []string
+	lostSince  map[string]time.Time
 }
 
-// View is what is known of a node.
+// View is a snapshot of a node and of what its pools depend on.
 type View struct {
-	Set *config.Set
-	// Node is the node, and Existing are its slices.
-	Node     *corev1.Node
+	Set  *config.Set
+	Node *corev1.Node
+	// Existing are the slices of the node.
 	Existing []*facts.Slice
-	Known    Known
-	// Pods are the driver Pods there. Where it is nil there are none. Live says that the API
-	// server was asked for them, since the cache may lag.
-	Pods devices.Pods
-	Live bool
-	Now  time.Time
+	// Previous is the ForNext of the node's last plan.
+	Previous Previous
+	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says
+	// that they come from the API server, and not from a cache that may lag.
+	Pods   devices.Pods
+	IsLive bool
+	Now    time.Time
 }
 
-// nodeState is what it depends on whether a pool of a node should exist now.
-type nodeState struct {
+// nodePlan is a View with what follows from it for all drivers.
+type nodePlan struct {
 	*View
 
 	object *lifecycle.Object
 	bound  devices.Bound
-	known  Known
+	// previous is empty if the last plan was for an earlier node of that name.
+	previous Previous
 }
 
-func newNodeState(v *View) *nodeState {
-	state := &nodeState{View: v, object: lifecycle.NodeObject(v.Node)}
-	if v.Known.node == v.Node.UID {
-		state.known = v.Known
-	}
-	state.bound = devices.Bind(v.Set.Templates, v.Node, v.Pods)
-	return state
-}
-
-// DesiredPools works out the pools of a node. A problem with one driver's templates
-// does not touch the others.
+// DesiredPools plans the pools of a node. A problem with one driver's templates does not
+// touch the others.
 func DesiredPools(ctx context.Context, v *View) Desired {
-	state := newNodeState(v)
-	templates := state.bound.Templates
-	byDriver := devices.ForDriver(templates, v.Node)
-	d := Desired{
-		Held: map[string]error{}, Hidden: devices.Hidden(templates, byDriver, v.Node), Kept: map[*devices.Template][]*facts.Slice{},
-		Templates: slices.Concat(state.bound.Absent, state.bound.Unknown), Failed: state.bound.Failed,
+	n := &nodePlan{View: v, object: lifecycle.NodeObject(v.Node), bound: devices.Bind(v.Set.Templates, v.Node, v.Pods)}
+	if v.Previous.nodeUID == v.Node.UID {
+		n.previous = v.Previous
 	}
-	taints, err := devices.TaintsOf(state.object)
+	byDriver := devices.ForDriver(n.bound.Templates, v.Node)
+	d := Desired{
+		Templates: slices.Concat(n.bound.Absent, n.bound.Unknown),
+		Excluded:  Excluded{Hidden: devices.Hidden(n.bound.Templates, byDriver, v.Node), Failed: n.bound.Failed},
+		Blocked:   map[string]error{}, Retained: map[*devices.Template][]*facts.Slice{},
+	}
+	inPods := slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil })
+	taints, err := devices.TaintsOf(n.object)
 	d.taints = err
-	var made []devices.Pool // also those that should not exist now
+	var rendered []devices.Pool // includes those that should not exist now
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		templates := byDriver[driver]
-		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), shared)...)
+		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return t.SharedPool() != "" })...)
 		if d.taints != nil { // devices would look healthy that should be tainted
-			d.Held[driver] = d.taints
+			d.Blocked[driver] = d.taints
 			continue
 		}
-		pools, refused, err := devices.Standing(templates, state.object, taints)
+		pools, refused, err := devices.Standing(templates, n.object, taints)
 		d.Refused = append(d.Refused, refused...)
-		made = append(made, pools...)
+		rendered = append(rendered, pools...)
 		if err == nil {
-			pools, err = state.inForce(ctx, pools)
+			pools, err = n.selectPools(ctx, pools)
 		}
-		if err == nil {
-			err = state.waiting(ctx, &d, templates)
+		if err == nil && inPods {
+			err = n.retainUntilStarted(ctx, &d, templates)
 		}
 		if err != nil {
-			d.Held[driver] = err
+			d.Blocked[driver] = err
 			continue
 		}
 		d.Pools = append(d.Pools, pools...)
 	}
 	if d.taints == nil {
-		d.taints = taints.Missing(made, d.Held)
+		d.taints = taints.Missing(rendered, d.Blocked)
 	}
-	state.holdDown(ctx, &d, byDriver)
-	d.holdUnsettled(state, made)
-	d.remember(state)
+	if inPods {
+		n.retainLostDrivers(ctx, &d, byDriver)
+	}
+	if len(v.Set.Unsettled) > 0 {
+		n.blockUnsettled(&d, rendered)
+	}
+	n.rememberPools(&d)
 	return d
 }
-
-func shared(t *devices.Template) bool { return t.SharedPool() != "" }
 
 // SharedKey is the key of the pool of a template whose pool nodes share.
 func SharedKey(t *devices.Template) facts.SlicesKey {
 	return facts.SlicesKey{Driver: t.Driver, Pool: t.SharedPool()}
 }
 
-// DesiredShared works out the pool of a template that nodes share, by whether a node
-// requires it, or why that is not known.
+// DesiredShared plans the pool of a template that nodes share. It should exist if a node
+// requires it; unknown is why that could not be determined, or nil.
 func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
-	d := Desired{Templates: []*devices.Template{t}, Held: map[string]error{}}
+	d := Desired{Templates: []*devices.Template{t}, Blocked: map[string]error{}}
 	if required {
 		var pool *devices.Pool
 		if pool, unknown = t.NewSharedPool(); unknown == nil {
@@ -156,63 +159,72 @@ func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
 		}
 	}
 	if unknown != nil {
-		d.Held[t.Driver] = unknown
+		d.Blocked[t.Driver] = unknown
 	}
 	return d
 }
 
-// unsettled is why a driver's slices stay as they are: a document that may have
-// made some of them is refused.
-type unsettled struct{ error }
+// quietError is a cause that is not reported as a problem of a template: it is expected to
+// pass, or is reported elsewhere.
+type quietError struct{ error }
 
-// holdUnsettled keeps the slices of each driver that has devices which no document
-// in force makes, or has made since the process began: they may be of the document.
-func (d *Desired) holdUnsettled(state *nodeState, made []devices.Pool) {
-	if len(state.Set.Unsettled) == 0 {
-		return
-	}
-	for _, o := range state.Existing {
-		if slices.Contains(state.known.pools, o.PoolID()) || d.Held[o.Driver] != nil {
+// stayUntilSettled is the cause of slices that stay as they are until another problem, which
+// is reported elsewhere, is solved.
+func stayUntilSettled(problem error) error {
+	return quietError{fmt.Errorf("slices stay as they are until this is settled: %w", problem)}
+}
+
+// blockUnsettled blocks each driver with devices that no document in force makes, or has
+// made since the process began: they may come from a document that is refused.
+func (n *nodePlan) blockUnsettled(d *Desired, rendered []devices.Pool) {
+	for _, slice := range n.Existing {
+		if slices.Contains(n.previous.pools, slice.PoolID()) || d.Blocked[slice.Driver] != nil {
 			continue
 		}
-		i := slices.IndexFunc(made, func(p devices.Pool) bool { return poolIDOf(&p) == o.PoolID() })
-		if i < 0 || !hasAll(&made[i], o) {
-			d.Held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", state.Set.Unsettled[0])}
+		i := slices.IndexFunc(rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID() })
+		if i < 0 || !sets.New(facts.NamesOf(rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
+			d.Blocked[slice.Driver] = stayUntilSettled(n.Set.Unsettled[0])
 		}
 	}
 }
 
-func hasAll(pool *devices.Pool, o *facts.Slice) bool {
-	return sets.New(facts.NamesOf(pool.Devices).List()...).HasAll(o.Devices.List()...)
-}
-
-// remember notes the pools that should exist, and of those known the ones of drivers
-// that are held and the ones of which slices are left.
-func (d *Desired) remember(state *nodeState) {
-	d.Known = Known{node: state.Node.UID, pools: make([]facts.PoolID, 0, len(d.Pools)), played: state.played(), lost: d.Known.lost}
+// rememberPools notes which pools should exist. Those of the last plan stay if their driver
+// is blocked or some of their slices are left.
+func (n *nodePlan) rememberPools(d *Desired) {
+	next := Previous{nodeUID: n.Node.UID, pools: make([]facts.PoolID, 0, len(d.Pools)), lostSince: d.ForNext.lostSince}
 	for i := range d.Pools {
-		if pool := &d.Pools[i]; d.Held[pool.Driver] == nil {
-			// The name is part of all that was rendered, which is not to be kept.
-			d.Known.pools = append(d.Known.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
+		if pool := &d.Pools[i]; d.Blocked[pool.Driver] == nil {
+			// The name is a part of all that was rendered, which is not to stay in memory.
+			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
 		}
 	}
-	for _, id := range state.known.pools {
-		left := slices.ContainsFunc(state.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
-		if (d.Held[id.Driver] != nil || left) && !slices.Contains(d.Known.pools, id) {
-			d.Known.pools = append(d.Known.pools, id)
+	for _, id := range n.previous.pools {
+		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
+		if (d.Blocked[id.Driver] != nil || isLeft) && !slices.Contains(next.pools, id) {
+			next.pools = append(next.pools, id)
 		}
 	}
+	for _, t := range n.bound.Templates {
+		if t.DriverPod != nil {
+			next.podDrivers = append(next.podDrivers, t.Driver)
+		}
+	}
+	for _, driver := range n.previous.podDrivers {
+		if !slices.Contains(next.podDrivers, driver) && len(n.slicesOf(driver)) > 0 {
+			next.podDrivers = append(next.podDrivers, driver)
+		}
+	}
+	d.ForNext = next
 }
 
 // Problems are the errors to report, by cause: template or annotation. Those of the
-// annotation are reported once, not for each driver that it holds.
+// annotation are reported once, not for each driver that it blocks.
 func (d *Desired) Problems() map[string]error {
 	var templates []error
-	for _, driver := range slices.Sorted(maps.Keys(d.Held)) {
-		_, told := errors.AsType[unsettled](d.Held[driver]) // to the document
-		_, expected := errors.AsType[kept](d.Held[driver])
-		if !told && !expected && !errors.Is(d.Held[driver], d.taints) {
-			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Held[driver]))
+	for _, driver := range slices.Sorted(maps.Keys(d.Blocked)) {
+		_, isQuiet := errors.AsType[quietError](d.Blocked[driver])
+		if !isQuiet && !errors.Is(d.Blocked[driver], d.taints) {
+			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Blocked[driver]))
 		}
 	}
 	for _, refusal := range d.Refused {
@@ -232,75 +244,72 @@ func Hides(t, by *devices.Template) string {
 	return fmt.Sprintf("template %s is hidden by template %s of the same driver, %s, whose priority is %d and not %d", t.Name, by.Name, t.Driver, by.Priority, t.Priority)
 }
 
-// inForce are those of a driver's pools that should exist now.
-func (s *nodeState) inForce(ctx context.Context, pools []devices.Pool) ([]devices.Pool, error) {
-	var inForce []devices.Pool
+// selectPools returns those of a driver's pools that should exist now.
+func (n *nodePlan) selectPools(ctx context.Context, pools []devices.Pool) ([]devices.Pool, error) {
+	var selected []devices.Pool
 	for i := range pools {
-		exists, err := shouldExist(ctx, s.Set, s.object, pools[i].Templates, s.published(&pools[i]))
+		pool, owner := &pools[i], ownerOf(n.Node, &pools[i])
+		// A pool counts as published if it should have existed a moment ago, even if someone
+		// has deleted its last slice since, or, after a restart, if any slice of it exists.
+		// Slices of another node of the same name have other names.
+		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
+			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return owner.hasNamed(o, pool) })
+		exists, err := shouldExist(ctx, n.Set, n.object, pool.Templates, isPublished)
 		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", pools[i].Name, err)
+			return nil, fmt.Errorf("pool %s: %w", pool.Name, err)
 		}
 		if exists {
-			inForce = append(inForce, pools[i])
+			selected = append(selected, *pool)
 		}
 	}
-	return inForce, nil
-}
-
-// published reports whether the pool is published: it should have existed a moment
-// ago, even if someone has deleted its last slice since, or, after a restart, any
-// slice of it exists. Slices of another node of the same name have other names.
-func (s *nodeState) published(pool *devices.Pool) bool {
-	owner := ownerOf(s.Node, pool)
-	return slices.Contains(s.known.pools, poolIDOf(pool)) ||
-		slices.ContainsFunc(s.Existing, func(o *facts.Slice) bool { return owner.named(o, pool) })
+	return selected, nil
 }
 
 // Requires reports whether a node has the pool of a template that nodes share exist,
 // by the rules by which it has its own pools.
-func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, published bool) (bool, error) {
+func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, isPublished bool) (bool, error) {
 	if !slices.Contains(devices.ForDriver(set.Templates, node)[t.Driver], t) {
 		return false, nil
 	}
-	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, published)
+	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, isPublished)
 }
 
-// shouldExist reports whether a pool should exist. For templates that form one pool it
-// is published when publishWhen of each of them matches, remains when that stops
-// matching, and is retired when retireWhen of any one matches. What a driver Pod publishes
-// is not known before it has been Ready.
-func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, published bool) (bool, error) {
-	retire, err := retired(ctx, set, node, templates)
-	starting := slices.ContainsFunc(templates, func(t *devices.Template) bool { return !t.Started() })
-	if err != nil || retire || starting {
+// shouldExist reports whether a pool should exist. A pool of several templates is published
+// when publishWhen of each matches, remains when that stops matching, and is retired when
+// retireWhen of any matches. What a driver Pod publishes is unknown until it is Ready.
+func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, isPublished bool) (bool, error) {
+	retire, err := isRetired(ctx, set, node, templates)
+	isStarting := slices.ContainsFunc(templates, func(t *devices.Template) bool { return !t.Started() })
+	if err != nil || retire || isStarting {
 		return false, err
 	}
-	if published {
+	if isPublished {
 		return true, nil
 	}
 	for _, t := range templates {
-		if publish, err := set.PublishWhen(t).Matches(ctx, node); err != nil || !publish {
-			return false, wrapTemplate(t, err)
+		publish, err := set.PublishWhen(t).Matches(ctx, node)
+		if err != nil {
+			return false, fmt.Errorf("template %s: %w", t.Name, err)
+		}
+		if !publish {
+			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// retired reports whether retireWhen of any template matches.
-func retired(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template) (bool, error) {
+// isRetired reports whether retireWhen of any template matches.
+func isRetired(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template) (bool, error) {
 	for _, t := range templates {
-		if retire, err := set.RetireWhen(t).Matches(ctx, node); err != nil || retire {
-			return retire, wrapTemplate(t, err)
+		retire, err := set.RetireWhen(t).Matches(ctx, node)
+		if err != nil {
+			return false, fmt.Errorf("template %s: %w", t.Name, err)
+		}
+		if retire {
+			return true, nil
 		}
 	}
 	return false, nil
-}
-
-func wrapTemplate(t *devices.Template, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("template %s: %w", t.Name, err)
 }
 
 // DriverState is what a driver's slices should be, and what they are.
@@ -309,7 +318,7 @@ type DriverState struct {
 	Existing []*facts.Slice
 }
 
-// ByDriver are the states of the drivers that are not held.
+// ByDriver groups the pools and the slices that exist by driver, without blocked drivers.
 func (d *Desired) ByDriver(existing []*facts.Slice) map[string]DriverState {
 	drivers := map[string]DriverState{}
 	for _, pool := range d.Pools {
@@ -322,6 +331,6 @@ func (d *Desired) ByDriver(existing []*facts.Slice) map[string]DriverState {
 		state.Existing = append(state.Existing, slice)
 		drivers[slice.Driver] = state
 	}
-	maps.DeleteFunc(drivers, func(driver string, _ DriverState) bool { return d.Held[driver] != nil })
+	maps.DeleteFunc(drivers, func(driver string, _ DriverState) bool { return d.Blocked[driver] != nil })
 	return drivers
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,11 +24,10 @@ var (
 	addTimes = slicetest.AddTimes
 )
 
-// everything is an API server that keeps all fields.
-type everything struct{}
-
-func (everything) Keeps(context.Context, *features.Field) (bool, error) { return true, nil }
-func (everything) Layout() devices.Layout                               { return devices.CountersApart }
+// fitted are pools for an API server that keeps all fields.
+func fitted(pools ...devices.Pool) *features.Fitted {
+	return &features.Fitted{Pools: pools, Layout: devices.CountersApart}
+}
 
 // perSlice is how many devices without taints fill a slice.
 const perSlice = resourcev1.ResourceSliceMaxDevices
@@ -137,7 +135,7 @@ func (m *model) apply(writes Writes) {
 // order but for the order of deletions.
 func (m *model) plan(node *corev1.Node, pools ...devices.Pool) Writes {
 	m.t.Helper()
-	needs, err := New(m.t.Context(), everything{}, node, pools, m.observed())
+	needs, err := New("", node, fitted(pools...), m.observed())
 	require.NoError(m.t, err)
 	return needs.Writes
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// InstallationsOf are the installations that slices are recorded to.
+// InstallationsOf lists the installations that slices are recorded to.
 func InstallationsOf(slices []*facts.Slice) []installation.ID {
 	ids := make([]installation.ID, len(slices))
 	for i, slice := range slices {
@@ -19,13 +19,13 @@ func InstallationsOf(slices []*facts.Slice) []installation.ID {
 	return ids
 }
 
-// OwnSlices are the slices that are not recorded to another installation than this one.
+// OwnSlices returns the slices that are not recorded to another installation.
 func OwnSlices(as installation.ID, existing []*facts.Slice) []*facts.Slice {
 	return slices.DeleteFunc(slices.Clone(existing), func(o *facts.Slice) bool { return as.IsAnother(o.Installation) })
 }
 
-// OwnShared are the slices of a pool that nodes share that an installation may change, and
-// the other one to which the pool is recorded, or none.
+// OwnShared returns the slices of a shared pool that an installation may change, and the other
+// installation to which the pool is recorded, or none.
 func OwnShared(as installation.ID, existing []*facts.Slice) (own []*facts.Slice, another installation.ID) {
 	own, another = OwnSlices(as, existing), as.Another(InstallationsOf(existing))
 	if another != "" { // what has no record is its to take over
@@ -34,8 +34,7 @@ func OwnShared(as installation.ID, existing []*facts.Slice) (own []*facts.Slice,
 	return own, another
 }
 
-// NewOwnedError says that slices of a key are recorded to another installation than this
-// one.
+// NewOwnedError is the error of slices that are recorded to another installation.
 func NewOwnedError(as installation.ID, key facts.SlicesKey, existing []*facts.Slice, owner installation.ID) *installation.OwnedError {
 	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: as}
 	for _, o := range existing {
@@ -53,8 +52,8 @@ func (s *DriverState) OfPools() []*facts.Slice {
 	})
 }
 
-// isRecorded reports whether a slice has the record that it should have. Which node a
-// slice is of says whose it is, so only pools that nodes share need one at once.
+// isRecorded reports whether a slice has the record that it should have. The node of a slice
+// tells whose it is, so only pools that nodes share need a record at once.
 func isRecorded(slice *resourcev1.ResourceSlice, match *facts.Slice) bool {
 	as := installation.Of(slice)
 	return as == "" || match.Installation == as || match.Installation == "" && slice.Spec.NodeName != nil

@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 			require.Equal(t, test.want, summary(writes))
 			m.apply(writes)
 			again := m.plan(node, poolsOf(test.wanted)...)
-			require.True(t, again.Empty(), summary(again))
+			require.True(t, again.IsEmpty(), summary(again))
 		})
 	}
 }
@@ -324,5 +324,5 @@ func requireSafe(t *testing.T, m *model, writes Writes, node *corev1.Node, pools
 		require.Equal(t, wanted[name], m.view("d", name), "pool %s after all writes (%s)", name, summary(writes))
 	}
 	left := m.plan(node, pools...)
-	require.True(t, left.Empty(), "after %s: %s", summary(writes), summary(left))
+	require.True(t, left.IsEmpty(), "after %s: %s", summary(writes), summary(left))
 }

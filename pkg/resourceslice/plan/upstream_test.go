@@ -14,11 +14,10 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
@@ -34,7 +33,7 @@ func startUpstream(t *testing.T) *upstream {
 	t.Helper()
 	node := fakeNode("n", true)
 	u := &upstream{Server: apitest.New(node)}
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 	controller, err := resourceslice.StartController(ctx, resourceslice.Options{
 		DriverName: "d",
 		KubeClient: u,

@@ -71,11 +71,11 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := sources(versions, os.Getenv(ReleaseEnv), release.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH})
+	wanted, err := unitsOf(versions, os.Getenv(ReleaseEnv), release.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH})
 	if err != nil {
 		return nil, err
 	}
-	if len(missing(cache, wanted)) > 0 {
+	if len(missingUnits(cache, wanted)) > 0 {
 		if o.Output == nil {
 			o.Output = os.Stderr
 		}
@@ -83,14 +83,14 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 			return nil, err
 		}
 	}
-	return programs(cache, versions, wanted), nil
+	return newPrograms(cache, versions, wanted), nil
 }
 
-func programs(cache string, versions Versions, wanted []unit) *Programs {
+func newPrograms(cache string, versions Versions, wanted []unit) *Programs {
 	p := &Programs{Versions: versions, paths: map[string]string{}}
 	for _, u := range wanted {
-		u = u.cached(cache)
-		for _, program := range u.programs() {
+		u = u.cachedUnit(cache)
+		for _, program := range u.programNames() {
 			p.paths[program] = filepath.Join(cache, u.name, program)
 		}
 		if u.stages != nil {
@@ -100,26 +100,26 @@ func programs(cache string, versions Versions, wanted []unit) *Programs {
 	return p
 }
 
-func missing(cache string, wanted []unit) []unit {
+func missingUnits(cache string, wanted []unit) []unit {
 	var rest []unit
 	for _, u := range wanted {
-		if !complete(filepath.Join(cache, u.cached(cache).name), u) {
+		if !isComplete(filepath.Join(cache, u.cachedUnit(cache).name), u) {
 			rest = append(rest, u)
 		}
 	}
 	return rest
 }
 
-// cached returns what the cache has of u: u itself, or what may stand in for it.
-func (u unit) cached(cache string) unit {
-	if u.compiled != nil && complete(filepath.Join(cache, u.compiled.name), u) {
+// cachedUnit returns what the cache has of u: u itself, or what may stand in for it.
+func (u unit) cachedUnit(cache string) unit {
+	if u.compiled != nil && isComplete(filepath.Join(cache, u.compiled.name), u) {
 		return *u.compiled
 	}
 	return u
 }
 
-func complete(dir string, u unit) bool {
-	for _, file := range u.files() {
+func isComplete(dir string, u unit) bool {
+	for _, file := range u.outputFiles() {
 		if info, err := os.Stat(filepath.Join(dir, file)); err != nil || !info.Mode().IsRegular() {
 			return false
 		}
@@ -138,20 +138,20 @@ func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Wr
 	removeLeftovers(cache)
 
 	// Whoever had the lock may have built them.
-	rest := missing(cache, wanted)
+	rest := missingUnits(cache, wanted)
 	if len(rest) == 0 {
 		return nil
 	}
-	rest = choose(ctx, rest)
+	rest = chooseSources(ctx, rest)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	fmt.Fprintln(output, announcement(cache, rest, runtime.NumCPU()))
+	fmt.Fprintln(output, announceBuild(cache, rest, runtime.NumCPU()))
 	for i, u := range rest {
 		title := fmt.Sprintf("[%d/%d] ", i+1, len(rest))
 		err := makeWithProgress(ctx, cache, title, u, output)
 		if err != nil && u.compiled != nil && ctx.Err() == nil {
-			fmt.Fprintf(output, "%sCompiling it instead: %v. With %d cores this takes %s.\n", title, err, runtime.NumCPU(), duration(u.cpu, runtime.NumCPU()))
+			fmt.Fprintf(output, "%sCompiling it instead: %v. With %d cores this takes %s.\n", title, err, runtime.NumCPU(), estimateDuration(u.cpu, runtime.NumCPU()))
 			err = makeWithProgress(ctx, cache, title, *u.compiled, output)
 		}
 		if err != nil {
@@ -197,20 +197,20 @@ func makeUnit(ctx context.Context, cache string, u unit, p *progress.Step) error
 	if err != nil {
 		return err
 	}
-	defer guard.end()
+	defer guard.endAll()
 
 	w := workshop{dir: scratch, guard: guard, flags: "-mod=mod"}
 	made := filepath.Join(scratch, "bin")
 	if u.release != nil {
-		err = w.download(ctx, filepath.Join(cache, "downloads"), made, u, p)
+		err = w.downloadUnit(ctx, filepath.Join(cache, "downloads"), made, u, p)
 	} else {
-		err = w.build(ctx, made, u, p)
+		err = w.buildUnit(ctx, made, u, p)
 	}
 	if err != nil {
 		return err
 	}
-	if !complete(made, u) {
-		return fmt.Errorf("look for %s in %s: not all are there", strings.Join(u.files(), ", "), made)
+	if !isComplete(made, u) {
+		return fmt.Errorf("look for %s in %s: not all are there", strings.Join(u.outputFiles(), ", "), made)
 	}
 	final := filepath.Join(cache, u.name)
 	if err := os.RemoveAll(final); err != nil {

@@ -71,9 +71,9 @@ func TestBuild(t *testing.T) {
 
 	// Half of it is lost: it is made again.
 	require.NoError(t, os.Remove(filepath.Join(cache, small.name, "gosumcheck")))
-	require.Equal(t, []unit{small}, missing(cache, []unit{small}))
+	require.Equal(t, []unit{small}, missingUnits(cache, []unit{small}))
 	require.NoError(t, buildMissing(t.Context(), cache, []unit{small}, &output))
-	require.Empty(t, missing(cache, []unit{small}))
+	require.Empty(t, missingUnits(cache, []unit{small}))
 }
 
 func TestBuildAtTheSameTime(t *testing.T) {

@@ -24,26 +24,26 @@ type Checkout struct {
 // EnsureTests builds the tests of a package of the checkout, if the cache lacks them, and
 // returns the path of the program.
 func (c Checkout) EnsureTests(ctx context.Context, pkg string, output io.Writer) (string, error) {
-	return c.ensure(ctx, testsUnit(Tests{Module: c.Module, Package: pkg}), output)
+	return c.ensureBuilt(ctx, testsUnit(Tests{Module: c.Module, Package: pkg}), output)
 }
 
 // EnsureCommand builds a command of the checkout, if the cache lacks it, and returns the
 // path of the program.
 func (c Checkout) EnsureCommand(ctx context.Context, command string, output io.Writer) (string, error) {
-	return c.ensure(ctx, commandUnit(c.Module, command), output)
+	return c.ensureBuilt(ctx, commandUnit(c.Module, command), output)
 }
 
-func (c Checkout) ensure(ctx context.Context, u unit, output io.Writer) (string, error) {
+func (c Checkout) ensureBuilt(ctx context.Context, u unit, output io.Writer) (string, error) {
 	u.checkout = c.Dir
 	if c.Changed {
-		if err := forget(u); err != nil {
+		if err := removeBuilt(u); err != nil {
 			return "", err
 		}
 	}
 	return ensureOne(ctx, u, output)
 }
 
-func forget(u unit) error {
+func removeBuilt(u unit) error {
 	cache, err := Cache()
 	if err != nil {
 		return err

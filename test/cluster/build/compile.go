@@ -27,27 +27,27 @@ type workshop struct {
 	flags string
 }
 
-// build puts the programs of u, built from its module, and its Stages into the
+// buildUnit puts the programs of u, built from its module, and its Stages into the
 // directory made.
-func (w workshop) build(ctx context.Context, made string, u unit, p *progress.Step) error {
+func (w workshop) buildUnit(ctx context.Context, made string, u unit, p *progress.Step) error {
 	if u.checkout != "" {
 		// It is somebody's: nothing is written there, and Git is not asked about it.
 		w.dir, w.flags = u.checkout, "-mod=readonly -buildvcs=false"
-		return w.compile(ctx, made, u, p)
+		return w.compileUnit(ctx, made, u, p)
 	}
 	source, err := w.writeModule(ctx, u)
 	if err != nil {
 		return err
 	}
-	if err := w.compile(ctx, made, u, p); err != nil {
+	if err := w.compileUnit(ctx, made, u, p); err != nil {
 		return err
 	}
 	return copyStages(source, made, u)
 }
 
-// download puts the programs of u as they were released, and its Stages, into
+// downloadUnit puts the programs of u as they were released, and its Stages, into
 // the directory made. What is not complete yet is kept in partial.
-func (w workshop) download(ctx context.Context, partial, made string, u unit, p *progress.Step) error {
+func (w workshop) downloadUnit(ctx context.Context, partial, made string, u unit, p *progress.Step) error {
 	if err := os.Mkdir(made, 0o755); err != nil {
 		return fmt.Errorf("create directory of programs: %w", err)
 	}
@@ -66,21 +66,21 @@ func (w workshop) download(ctx context.Context, partial, made string, u unit, p 
 	if u.stages == nil {
 		return nil
 	}
-	module, err := w.source(ctx, u)
+	module, err := w.fetchSource(ctx, u)
 	if err != nil {
 		return err
 	}
 	return copyStages(module.Dir, made, u)
 }
 
-func (w workshop) source(ctx context.Context, u unit) (gomod.Module, error) {
+func (w workshop) fetchSource(ctx context.Context, u unit) (gomod.Module, error) {
 	return gomod.Read(w.goCommand(ctx, "mod", "download", "-json", u.source.String()), u.source.String())
 }
 
 // writeModule writes the module in which u is built, and returns the directory
 // with the source of u.
 func (w workshop) writeModule(ctx context.Context, u unit) (source string, err error) {
-	downloaded, err := w.source(ctx, u)
+	downloaded, err := w.fetchSource(ctx, u)
 	if err != nil {
 		return "", err
 	}
@@ -117,11 +117,11 @@ func copyStages(source, made string, u unit) error {
 	return nil
 }
 
-// compile builds the programs of u into the directory made.
-func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.Step) error {
+// compileUnit builds the programs of u into the directory made.
+func (w workshop) compileUnit(ctx context.Context, made string, u unit, p *progress.Step) error {
 	packages := 0
 	// Only an estimate for the progress; a real problem shows in the build.
-	if deps, err := output(w.goCommand(ctx, append([]string{"list", "-deps"}, u.packages...)...)); err == nil {
+	if deps, err := commandOutput(w.goCommand(ctx, append([]string{"list", "-deps"}, u.packages...)...)); err == nil {
 		packages = bytes.Count(deps, []byte("\n"))
 	}
 	ldflags := strings.Join(append([]string{"-s", "-w"}, u.ldflags...), " ")
@@ -129,10 +129,10 @@ func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.
 	target := made + string(filepath.Separator) + u.program
 	// The linker drops what debuggers need; a compiler that does not write it saves
 	// an eighth of the time.
-	args := slices.Concat(u.verb(), []string{"-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages)
+	args := slices.Concat(u.goCommand(), []string{"-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages)
 	cmd := w.goCommand(ctx, args...)
 	if tail, err := compile.Run(cmd, packages, p); err != nil {
-		return failure(ctx, err, tail)
+		return explainFailure(ctx, err, tail)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.
 // meant for the module of the caller.
 func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	w.guard.adopt(cmd)
+	w.guard.endWithParent(cmd)
 	cmd.Dir = w.dir
 	ours := []string{
 		"CGO_ENABLED=0",
@@ -159,7 +159,7 @@ func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func output(cmd *exec.Cmd) ([]byte, error) {
+func commandOutput(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("%w:\n%s", err, bytes.TrimSpace(append(exit.Stderr, out...)))
@@ -167,7 +167,7 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	return out, err
 }
 
-func failure(ctx context.Context, err error, tail string) error {
+func explainFailure(ctx context.Context, err error, tail string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("run the compiler: %w", context.Cause(ctx))
 	}

@@ -58,14 +58,14 @@ func startGuard() (*guard, error) {
 	return &guard{cmd: cmd, pipe: pipe}, nil
 }
 
-// adopt makes cmd end with this process, and with its context.
-func (g *guard) adopt(cmd *exec.Cmd) {
+// endWithParent makes cmd end with this process, and with its context.
+func (g *guard) endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.cmd.Process.Pid}
 	cmd.Cancel = g.pipe.Close
 }
 
-// end ends everything that still runs, and the guard.
-func (g *guard) end() {
+// endAll ends everything that still runs, and the guard.
+func (g *guard) endAll() {
 	_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
 	_ = g.cmd.Wait() // it has ended by that signal
 }

@@ -40,7 +40,7 @@ var linux = release.Platform{OS: "linux", Arch: "amd64"}
 
 // releasedKwok is the unit of a kwok that is downloaded.
 func releasedKwok(t *testing.T, version string) unit {
-	all, err := sources(Versions{Kubernetes: "v1.36.3", Kwok: version}, "1", linux)
+	all, err := unitsOf(Versions{Kubernetes: "v1.36.3", Kwok: version}, "1", linux)
 	require.NoError(t, err)
 	return all[len(all)-1]
 }
@@ -58,7 +58,7 @@ func TestDownloadInsteadOfBuild(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "#!/bin/sh\necho "+program+"-linux-amd64\n", string(script))
 	}
-	require.Empty(t, missing(cache, []unit{u}))
+	require.Empty(t, missingUnits(cache, []unit{u}))
 }
 
 func TestDownloadOlderKwokWithItsStages(t *testing.T) {
@@ -78,12 +78,12 @@ func TestDownloadOfAnotherFileFails(t *testing.T) {
 	err := buildMissing(t.Context(), cache, []unit{u}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "download kwok v0.8.0 (kwok, kwokctl): verify http://")
 	require.ErrorContains(t, err, "(RELEASE_BINARIES=0 compiles it instead)")
-	require.Equal(t, []unit{u}, missing(cache, []unit{u}))
+	require.Equal(t, []unit{u}, missingUnits(cache, []unit{u}))
 }
 
 func TestReleased(t *testing.T) {
 	t.Parallel()
-	all, err := released(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, linux)
+	all, err := releasedUnits(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, linux)
 	require.NoError(t, err)
 	require.Equal(t, "kubernetes-v1.36.3-release", all[0].name)
 	for _, u := range all {
@@ -91,7 +91,7 @@ func TestReleased(t *testing.T) {
 		for _, f := range u.release {
 			programs = append(programs, f.Program)
 		}
-		require.Equal(t, u.programs(), programs)
+		require.Equal(t, u.programNames(), programs)
 	}
 }
 
@@ -106,18 +106,18 @@ func TestSources(t *testing.T) {
 		"1":     {releases: true},
 		"true":  {releases: true},
 	} {
-		all, err := sources(versions, wanted, linux)
+		all, err := unitsOf(versions, wanted, linux)
 		require.NoError(t, err)
 		for _, u := range all {
 			require.Equal(t, want.releases, u.release != nil, "%q", wanted)
 			require.Equal(t, want.inReserve, u.compiled != nil, "%q", wanted)
 		}
 	}
-	all, err := sources(versions, "", darwin)
+	all, err := unitsOf(versions, "", darwin)
 	require.NoError(t, err)
 	require.Nil(t, all[0].release)
-	require.Contains(t, announcement("/c", all, 2), "its servers are released for linux only. With 2 cores this takes")
-	_, err = sources(versions, "1", darwin)
+	require.Contains(t, announceBuild("/c", all, 2), "its servers are released for linux only. With 2 cores this takes")
+	_, err = unitsOf(versions, "1", darwin)
 	require.ErrorContains(t, err, "its servers are released for linux only: RELEASE_BINARIES=0 compiles them")
 }
 
@@ -134,9 +134,9 @@ func TestDownloadWhereTheServerAnswers(t *testing.T) {
 	releaseHost(t, same)
 	cache := t.TempDir()
 	require.NoError(t, buildMissing(t.Context(), cache, []unit{either()}, &bytes.Buffer{}))
-	require.Equal(t, either().name, either().cached(cache).name)
-	require.Empty(t, missing(cache, []unit{either()}))
-	require.Equal(t, []unit{small}, missing(cache, []unit{small}), "the other kind is not there")
+	require.Equal(t, either().name, either().cachedUnit(cache).name)
+	require.Empty(t, missingUnits(cache, []unit{either()}))
+	require.Equal(t, []unit{small}, missingUnits(cache, []unit{small}), "the other kind is not there")
 }
 
 func TestCompileWhereNoServerAnswers(t *testing.T) {
@@ -180,8 +180,8 @@ func TestCompileWhatCannotBeDownloaded(t *testing.T) {
 
 func requireCompiled(t *testing.T, cache string) {
 	t.Helper()
-	require.Equal(t, small.name, either().cached(cache).name)
-	require.Empty(t, missing(cache, []unit{either()}))
+	require.Equal(t, small.name, either().cachedUnit(cache).name)
+	require.Empty(t, missingUnits(cache, []unit{either()}))
 	require.NoError(t, exec.Command(filepath.Join(cache, small.name, "gosumcheck"), "/dev/null").Run())
 }
 
@@ -198,17 +198,17 @@ func TestOneKindIsEnough(t *testing.T) {
 
 func TestAnnouncement(t *testing.T) {
 	t.Parallel()
-	all, err := sources(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, "", linux)
+	all, err := unitsOf(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, "", linux)
 	require.NoError(t, err)
 	require.Equal(t, "Downloading kubernetes v1.36.3, etcd v3.6.16, kwok v0.8.0 into /c, once: their servers answer. RELEASE_BINARIES=0 compiles them instead.",
-		announcement("/c", all, 2))
+		announceBuild("/c", all, 2))
 	all[2] = *all[2].compiled
 	all[2].reason = "api.github.com: no answer within 3s"
 	require.Equal(t, "Downloading kubernetes v1.36.3, etcd v3.6.16, compiling kwok v0.8.0 into /c, once: api.github.com: no answer within 3s. With 2 cores this takes 1 to 2 minutes.",
-		announcement("/c", all, 2))
-	all, err = sources(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, "0", linux)
+		announceBuild("/c", all, 2))
+	all, err = unitsOf(Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}, "0", linux)
 	require.NoError(t, err)
 	require.Equal(t, "Compiling kubernetes v1.36.3, etcd v3.6.16, kwok v0.8.0 into /c, once: RELEASE_BINARIES=0. With 2 cores this takes 5 to 10 minutes.",
-		announcement("/c", all, 2))
-	require.Contains(t, announcement("/c", all[1:2], 16), "With 16 cores this takes 1 to 2 minutes")
+		announceBuild("/c", all, 2))
+	require.Contains(t, announceBuild("/c", all[1:2], 16), "With 16 cores this takes 1 to 2 minutes")
 }

@@ -18,14 +18,14 @@ const releaseSuffix = "-release"
 // them together.
 const answerTimeout = 3 * time.Second
 
-// sources are the units of the given versions, each as the value of ReleaseEnv
+// unitsOf are the units of the given versions, each as the value of ReleaseEnv
 // wants it: compiled, downloaded, or downloaded with the compiled one in reserve.
-func sources(v Versions, wanted string, p release.Platform) ([]unit, error) {
-	compiled := units(v)
+func unitsOf(v Versions, wanted string, p release.Platform) ([]unit, error) {
+	compiled := compiledUnits(v)
 	if wanted == "0" || wanted == "false" {
 		return withReason(compiled, ReleaseEnv+"=0"), nil
 	}
-	downloaded, err := released(v, p)
+	downloaded, err := releasedUnits(v, p)
 	switch {
 	case err != nil && wanted != "":
 		return nil, fmt.Errorf("%w: %s=0 compiles them", err, ReleaseEnv)
@@ -47,13 +47,13 @@ func withReason(all []unit, reason string) []unit {
 	return all
 }
 
-// released are the units with release binaries instead of compiled ones. They
+// releasedUnits are the units with release binaries instead of compiled ones. They
 // have directories of their own, so that each says by its name what is in it.
-func released(v Versions, p release.Platform) ([]unit, error) {
-	all := units(v)
+func releasedUnits(v Versions, p release.Platform) ([]unit, error) {
+	all := compiledUnits(v)
 	for i := range all {
 		u := &all[i]
-		programs := u.programs()
+		programs := u.programNames()
 		switch _, version, _ := strings.Cut(u.name, "-"); {
 		case u.program == "etcd":
 			u.release = release.Etcd(version, p)
@@ -71,9 +71,9 @@ func released(v Versions, p release.Platform) ([]unit, error) {
 	return all, nil
 }
 
-// choose asks the servers of all units that may be compiled as well, at the same
+// chooseSources asks the servers of all units that may be compiled as well, at the same
 // time, and returns each unit as it is to be made.
-func choose(ctx context.Context, all []unit) []unit {
+func chooseSources(ctx context.Context, all []unit) []unit {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("no answer within %s", answerTimeout))
 	defer cancel()
 	chosen := slices.Clone(all)
@@ -93,19 +93,19 @@ func choose(ctx context.Context, all []unit) []unit {
 	return chosen
 }
 
-// announcement says what is about to happen, why, and how long it takes when nothing
+// announceBuild says what is about to happen, why, and how long it takes when nothing
 // was compiled before and nothing else runs.
-func announcement(cache string, all []unit, cores int) string {
+func announceBuild(cache string, all []unit, cores int) string {
 	if all[0].others {
-		return fmt.Sprintf("Building a program of others into %s, once. With %d cores this takes %s.", cache, cores, duration(all[0].cpu, cores))
+		return fmt.Sprintf("Building a program of others into %s, once. With %d cores this takes %s.", cache, cores, estimateDuration(all[0].cpu, cores))
 	}
 	var downloaded, compiled, reasons []string
 	seconds := 0
 	for _, u := range all {
 		if u.release != nil {
-			downloaded = append(downloaded, u.title())
+			downloaded = append(downloaded, u.moduleTitle())
 		} else {
-			compiled = append(compiled, u.title())
+			compiled = append(compiled, u.moduleTitle())
 			seconds += u.cpu
 		}
 		if u.reason != "" && !slices.Contains(reasons, u.reason) {
@@ -121,7 +121,7 @@ func announcement(cache string, all []unit, cores int) string {
 	case compiled == nil:
 		what = "Downloading " + strings.Join(downloaded, ", ")
 	default:
-		hint = fmt.Sprintf(" With %d cores this takes %s.", cores, duration(seconds, cores))
+		hint = fmt.Sprintf(" With %d cores this takes %s.", cores, estimateDuration(seconds, cores))
 		if downloaded != nil {
 			what = "Downloading " + strings.Join(downloaded, ", ") + ", compiling " + strings.Join(compiled, ", ")
 		}
@@ -129,8 +129,8 @@ func announcement(cache string, all []unit, cores int) string {
 	return fmt.Sprintf("%s into %s, once: %s.%s", what, cache, strings.Join(reasons, "; "), hint)
 }
 
-// duration is how long compiling takes. Machines differ by a factor of two.
-func duration(cpuSeconds, cores int) string {
+// estimateDuration is how long compiling takes. Machines differ by a factor of two.
+func estimateDuration(cpuSeconds, cores int) string {
 	quick := max(1, (cpuSeconds+59)/60/cores)
 	return fmt.Sprintf("%d to %d minutes", quick, 2*quick)
 }

@@ -44,7 +44,7 @@ func ensureOne(ctx context.Context, u unit, output io.Writer) (string, error) {
 		output = os.Stderr
 	}
 	wanted := []unit{u}
-	if len(missing(cache, wanted)) > 0 {
+	if len(missingUnits(cache, wanted)) > 0 {
 		if err := buildMissing(ctx, cache, wanted, output); err != nil {
 			return "", err
 		}

@@ -40,9 +40,9 @@ type unit struct {
 	reason string
 }
 
-// units are what the given versions consist of, the longest build first so
+// compiledUnits are what the given versions consist of, the longest build first so
 // that the end of the progress is near when the numbers say so.
-func units(v Versions) []unit {
+func compiledUnits(v Versions) []unit {
 	all := []unit{kubernetesUnit(v.Kubernetes), etcdUnit(), kwokUnit(kwokctlVersion)}
 	if v.Kwok != kwokctlVersion {
 		all = append(all, kwokUnit(v.Kwok))
@@ -62,13 +62,13 @@ func kubernetesUnit(version string) unit {
 	// kubectl reads its version from client-go, everything else from component-base.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		ldflags = append(ldflags,
-			stamp(pkg, "gitVersion", version),
-			stamp(pkg, "gitMajor", numbers[0]),
-			stamp(pkg, "gitMinor", numbers[1]),
-			stamp(pkg, "gitTreeState", "clean"),
+			versionFlag(pkg, "gitVersion", version),
+			versionFlag(pkg, "gitMajor", numbers[0]),
+			versionFlag(pkg, "gitMinor", numbers[1]),
+			versionFlag(pkg, "gitTreeState", "clean"),
 			// A module does not know its commit; what stands there instead is a
 			// placeholder that would show up in every user agent.
-			stamp(pkg, "gitCommit", ""),
+			versionFlag(pkg, "gitCommit", ""),
 		)
 	}
 	return unit{
@@ -102,7 +102,7 @@ func kwokUnit(version string) unit {
 		name:     "kwok-" + version,
 		source:   module.Version{Path: kwokModule, Version: version},
 		packages: []string{"sigs.k8s.io/kwok/cmd/kwok"},
-		ldflags:  []string{stamp("sigs.k8s.io/kwok/pkg/consts", "Version", version)},
+		ldflags:  []string{versionFlag("sigs.k8s.io/kwok/pkg/consts", "Version", version)},
 		cpu:      130,
 	}
 	if version == kwokctlVersion {
@@ -126,16 +126,16 @@ func kwokUnit(version string) unit {
 // stagesFile is where the stages of a unit are.
 const stagesFile = "stages.yaml"
 
-// files are what building u leaves behind.
-func (u unit) files() []string {
+// outputFiles are what building u leaves behind.
+func (u unit) outputFiles() []string {
 	if u.stages != nil {
-		return append(u.programs(), stagesFile)
+		return append(u.programNames(), stagesFile)
 	}
-	return u.programs()
+	return u.programNames()
 }
 
-// verb is the go command that makes u.
-func (u unit) verb() []string {
+// goCommand is the go command that makes u.
+func (u unit) goCommand() []string {
 	if u.tests {
 		// Vetting them, and all that they import, is for their authors, and takes long.
 		return []string{"test", "-c", "-vet=off", "-tags", u.tags}
@@ -143,8 +143,8 @@ func (u unit) verb() []string {
 	return []string{"build", "-v"}
 }
 
-// programs are the names of the programs that building u leaves behind.
-func (u unit) programs() []string {
+// programNames are the names of the programs that building u leaves behind.
+func (u unit) programNames() []string {
 	if u.program != "" {
 		return []string{u.program}
 	}
@@ -162,14 +162,14 @@ func (u unit) String() string {
 	case u.others:
 		return u.packages[0] + " " + u.source.Version
 	}
-	return fmt.Sprintf("%s (%s)", u.title(), strings.Join(u.programs(), ", "))
+	return fmt.Sprintf("%s (%s)", u.moduleTitle(), strings.Join(u.programNames(), ", "))
 }
 
-// title names the module and its version.
-func (u unit) title() string {
+// moduleTitle names the module and its version.
+func (u unit) moduleTitle() string {
 	return strings.Replace(strings.TrimSuffix(u.name, releaseSuffix), "-", " ", 1)
 }
 
-func stamp(pkg, name, value string) string {
+func versionFlag(pkg, name, value string) string {
 	return fmt.Sprintf("-X %s.%s=%s", pkg, name, value)
 }

@@ -54,7 +54,7 @@ func (v Versions) Resolve() (Versions, error) {
 	}
 	if !releaseVersion.MatchString(kubernetes) || !strings.HasPrefix(kubernetes, "v1.") {
 		return Versions{}, fmt.Errorf("resolve Kubernetes version %q: want a release such as 1.36.3, or one of the minors %s",
-			kubernetes, strings.Join(minors(), ", "))
+			kubernetes, strings.Join(supportedMinors(), ", "))
 	}
 	kwok := withV(firstSet(v.Kwok, os.Getenv(KwokVersionEnv), defaultKwok))
 	if !releaseVersion.MatchString(kwok) {
@@ -63,7 +63,7 @@ func (v Versions) Resolve() (Versions, error) {
 	return Versions{Kubernetes: kubernetes, Kwok: kwok}, nil
 }
 
-func minors() []string {
+func supportedMinors() []string {
 	var names []string
 	for minor := range patches {
 		names = append(names, strings.TrimPrefix(minor, "v"))

@@ -46,7 +46,7 @@ func TestResolve(t *testing.T) {
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	names := func(v Versions) (names []string) {
-		for _, u := range units(v) {
+		for _, u := range compiledUnits(v) {
 			names = append(names, u.String())
 		}
 		return names
@@ -67,7 +67,7 @@ func TestUnits(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	v := Versions{Kubernetes: "v1.34.4", Kwok: "v0.7.0"}
-	p := programs("/cache", v, units(v))
+	p := newPrograms("/cache", v, compiledUnits(v))
 	require.Equal(t, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "kwokctl"}, p.Names())
 	require.Equal(t, "/cache/kwok-v0.7.0/kwok", p.Path("kwok"))
 	require.Equal(t, "/cache/kwok-v0.8.0/kwokctl", p.Path("kwokctl"))

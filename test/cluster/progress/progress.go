@@ -31,20 +31,20 @@ type Step struct {
 }
 
 // Start begins a step and says so.
-func Start(out io.Writer, title string) *Step { return start(out, title, isTerminal(out)) }
+func Start(out io.Writer, title string) *Step { return startStep(out, title, isTerminal(out)) }
 
-func start(out io.Writer, title string, terminal bool) *Step {
+func startStep(out io.Writer, title string, terminal bool) *Step {
 	s := &Step{out: out, title: title, terminal: terminal, started: time.Now(), stop: make(chan struct{})}
 	interval := logInterval
 	if s.terminal {
 		interval = terminalInterval
 	}
-	s.write(title)
-	s.done.Go(func() { s.run(interval) })
+	s.writeLine(title)
+	s.done.Go(func() { s.redrawUntilEnd(interval) })
 	return s
 }
 
-func (s *Step) run(interval time.Duration) {
+func (s *Step) redrawUntilEnd(interval time.Duration) {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	for {
@@ -52,7 +52,7 @@ func (s *Step) run(interval time.Duration) {
 		case <-s.stop:
 			return
 		case <-ticks.C:
-			s.write(s.line())
+			s.writeLine(s.formatLine())
 		}
 	}
 }
@@ -72,27 +72,27 @@ func (s *Step) Finish(err error) {
 	if err != nil {
 		result = "failed after"
 	}
-	s.write(fmt.Sprintf("%s: %s %s", s.title, result, s.elapsed(100*time.Millisecond)))
+	s.writeLine(fmt.Sprintf("%s: %s %s", s.title, result, s.elapsedTime(100*time.Millisecond)))
 	if s.terminal {
 		fmt.Fprintln(s.out)
 	}
 }
 
-func (s *Step) line() string {
+func (s *Step) formatLine() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line := s.title + ": " + s.elapsed(time.Second)
+	line := s.title + ": " + s.elapsedTime(time.Second)
 	if s.state != "" {
 		line += ", " + s.state
 	}
 	return line
 }
 
-func (s *Step) elapsed(unit time.Duration) string {
+func (s *Step) elapsedTime(unit time.Duration) string {
 	return time.Since(s.started).Round(unit).String()
 }
 
-func (s *Step) write(line string) {
+func (s *Step) writeLine(line string) {
 	if s.terminal {
 		// Back to the start of the line, and clear what is longer than the new text.
 		fmt.Fprintf(s.out, "\r%s\x1b[K", line)

@@ -31,7 +31,7 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := start(&out, "something", true)
+		s := startStep(&out, "something", true)
 		time.Sleep(1500 * time.Millisecond)
 		s.Finish(errors.New("broken"))
 		require.Equal(t, "\rsomething\x1b[K\rsomething: 1s\x1b[K\rsomething: failed after 1.5s\x1b[K\n", out.String())

@@ -16,7 +16,7 @@ func Ask(ctx context.Context, files []File) error {
 	defer cancel()
 	answers := make(chan error, len(files))
 	for _, f := range files {
-		go func() { answers <- f.ask(ctx) }()
+		go func() { answers <- f.askServer(ctx) }()
 	}
 	for range files {
 		err := <-answers
@@ -30,17 +30,17 @@ func Ask(ctx context.Context, files []File) error {
 	return nil
 }
 
-func (f File) ask(ctx context.Context) error {
+func (f File) askServer(ctx context.Context) error {
 	once := pace{attempts: 1, interval: time.Hour, bytes: 1} // ctx ends it sooner
-	published, err := once.read(ctx, f.Sums)
+	published, err := once.readAll(ctx, f.Sums)
 	if err != nil {
 		return fmt.Errorf("%s: %w", hostOf(f.Sums), err)
 	}
-	if _, err := f.sum(published); err != nil {
+	if _, err := f.findChecksum(published); err != nil {
 		return err
 	}
 	// Not HEAD, which signed addresses do not allow.
-	_, end, err := once.get(ctx, f.URL, 1)
+	_, end, err := once.requestFrom(ctx, f.URL, 1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", hostOf(f.URL), err)
 	}

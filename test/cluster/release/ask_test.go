@@ -92,7 +92,7 @@ func TestPace(t *testing.T) {
 		}
 	}))
 	defer trickle.Close()
-	_, err := pace{attempts: 1, interval: 50 * time.Millisecond, bytes: 1 << 40}.read(t.Context(), trickle.URL)
+	_, err := pace{attempts: 1, interval: 50 * time.Millisecond, bytes: 1 << 40}.readAll(t.Context(), trickle.URL)
 	require.EqualError(t, err, "the server sent less than 1048576 MiB in 50ms")
-	require.Equal(t, hurried, Downloader{Hurry: true}.pace())
+	require.Equal(t, hurried, Downloader{Hurry: true}.newPace())
 }

@@ -52,7 +52,7 @@ func tooLittle(bytes int) string {
 	return fmt.Sprintf("less than %d MiB", bytes>>20)
 }
 
-func (d Downloader) pace() pace {
+func (d Downloader) newPace() pace {
 	if d.Hurry {
 		return hurried
 	}
@@ -64,11 +64,11 @@ var errPermanent = errors.New("the server refuses")
 
 // Download downloads f, verifies it, and puts the program into dir.
 func (d Downloader) Download(ctx context.Context, f File, dir string) error {
-	published, err := d.small(ctx, f.Sums)
+	published, err := d.downloadSmall(ctx, f.Sums)
 	if err != nil {
 		return err
 	}
-	sum, err := f.sum(published)
+	sum, err := f.findChecksum(published)
 	if err != nil {
 		return err
 	}
@@ -77,22 +77,22 @@ func (d Downloader) Download(ctx context.Context, f File, dir string) error {
 	}
 	// What is there under this name is the beginning of this very file.
 	partial := filepath.Join(d.Partial, sum)
-	if err := d.retry(ctx, func() error { return d.fetch(ctx, f, partial) }); err != nil {
+	if err := d.retryDownload(ctx, func() error { return d.fetchRest(ctx, f, partial) }); err != nil {
 		return fmt.Errorf("download %s: %w", f.URL, err)
 	}
-	if err := verify(f, partial, sum); err != nil {
+	if err := verifyChecksum(f, partial, sum); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
-	if err := install(f, partial, filepath.Join(dir, f.Program)); err != nil {
+	if err := installProgram(f, partial, filepath.Join(dir, f.Program)); err != nil {
 		return err
 	}
 	return os.Remove(partial)
 }
 
-func (d Downloader) retry(ctx context.Context, do func() error) error {
+func (d Downloader) retryDownload(ctx context.Context, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
-		if err == nil || errors.Is(err, errPermanent) || n == d.pace().attempts {
+		if err == nil || errors.Is(err, errPermanent) || n == d.newPace().attempts {
 			return err
 		}
 		pause := time.Duration(n) * time.Second
@@ -107,10 +107,10 @@ func (d Downloader) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// small downloads a small file.
-func (d Downloader) small(ctx context.Context, address string) (content []byte, err error) {
-	err = d.retry(ctx, func() error {
-		content, err = d.pace().read(ctx, address)
+// downloadSmall downloads a small file.
+func (d Downloader) downloadSmall(ctx context.Context, address string) (content []byte, err error) {
+	err = d.retryDownload(ctx, func() error {
+		content, err = d.newPace().readAll(ctx, address)
 		return err
 	})
 	if err != nil {
@@ -119,8 +119,8 @@ func (d Downloader) small(ctx context.Context, address string) (content []byte, 
 	return content, nil
 }
 
-func (p pace) read(ctx context.Context, address string) ([]byte, error) {
-	response, end, err := p.get(ctx, address, 0)
+func (p pace) readAll(ctx context.Context, address string) ([]byte, error) {
+	response, end, err := p.requestFrom(ctx, address, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,8 @@ func (p pace) read(ctx context.Context, address string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(response.Body, 16<<20))
 }
 
-// fetch appends to partial what it lacks of f.
-func (d Downloader) fetch(ctx context.Context, f File, partial string) error {
+// fetchRest appends to partial what it lacks of f.
+func (d Downloader) fetchRest(ctx context.Context, f File, partial string) error {
 	out, err := os.OpenFile(partial, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errPermanent, err)
@@ -140,7 +140,7 @@ func (d Downloader) fetch(ctx context.Context, f File, partial string) error {
 		return err
 	}
 	done := info.Size()
-	response, end, err := d.pace().get(ctx, f.URL, done)
+	response, end, err := d.newPace().requestFrom(ctx, f.URL, done)
 	if err != nil {
 		return err
 	}
@@ -167,9 +167,9 @@ func (d Downloader) fetch(ctx context.Context, f File, partial string) error {
 	return err
 }
 
-// get requests a file from an offset. The returned function ends the request.
+// requestFrom requests a file from an offset. The returned function ends the request.
 // A request that gets too little is ended too.
-func (p pace) get(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
+func (p pace) requestFrom(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	body := &watched{ctx: ctx, pace: p}
 	body.watchdog = time.AfterFunc(p.interval, func() {
@@ -195,7 +195,7 @@ func (p pace) get(ctx context.Context, address string, from int64) (*http.Respon
 		}
 		return nil, nil, err
 	}
-	if err := refusal(response, from); err != nil {
+	if err := refusalError(response, from); err != nil {
 		_ = response.Body.Close()
 		end()
 		return nil, nil, err
@@ -204,7 +204,7 @@ func (p pace) get(ctx context.Context, address string, from int64) (*http.Respon
 	return response, func() { end(); _ = response.Body.Close() }, nil
 }
 
-func refusal(response *http.Response, from int64) error {
+func refusalError(response *http.Response, from int64) error {
 	switch code := response.StatusCode; {
 	case code == http.StatusOK, from > 0 && (code == http.StatusPartialContent || code == http.StatusRequestedRangeNotSatisfiable):
 		return nil
@@ -248,7 +248,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func verify(f File, file, want string) error {
+func verifyChecksum(f File, file, want string) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", f.URL, err)

@@ -45,7 +45,7 @@ func Kubernetes(version string, p Platform, programs ...string) ([]File, error) 
 	}
 	var files []File
 	for _, program := range programs {
-		url := fmt.Sprintf("%s/%s/bin/%s/%s/%s", prefix(kubernetesPrefixEnv, "https://dl.k8s.io/release"), version, p.OS, p.Arch, program)
+		url := fmt.Sprintf("%s/%s/bin/%s/%s/%s", addressPrefix(kubernetesPrefixEnv, "https://dl.k8s.io/release"), version, p.OS, p.Arch, program)
 		files = append(files, File{Program: program, URL: url, Sums: url + ".sha256"})
 	}
 	return files, nil
@@ -53,7 +53,7 @@ func Kubernetes(version string, p Platform, programs ...string) ([]File, error) 
 
 // Etcd returns the server.
 func Etcd(version string, p Platform) []File {
-	dir := prefix(etcdPrefixEnv, "https://github.com/etcd-io/etcd/releases/download") + "/" + version
+	dir := addressPrefix(etcdPrefixEnv, "https://github.com/etcd-io/etcd/releases/download") + "/" + version
 	name := fmt.Sprintf("etcd-%s-%s-%s", version, p.OS, p.Arch)
 	return []File{{Program: "etcd", URL: dir + "/" + name + ".tar.gz", Member: name + "/etcd", Sums: dir + "/SHA256SUMS"}}
 }
@@ -62,7 +62,7 @@ func Etcd(version string, p Platform) []File {
 // for each file of a release. Another place must have a file SHA256SUMS.
 func Kwok(version string, p Platform, programs ...string) []File {
 	const repository = "kubernetes-sigs/kwok"
-	dir := prefix(kwokPrefixEnv, "https://github.com/"+repository+"/releases/download") + "/" + version
+	dir := addressPrefix(kwokPrefixEnv, "https://github.com/"+repository+"/releases/download") + "/" + version
 	sums := "https://api.github.com/repos/" + repository + "/releases/tags/" + version
 	if os.Getenv(kwokPrefixEnv) != "" {
 		sums = dir + "/SHA256SUMS"
@@ -74,21 +74,21 @@ func Kwok(version string, p Platform, programs ...string) []File {
 	return files
 }
 
-func prefix(env, standard string) string {
+func addressPrefix(env, standard string) string {
 	if other := os.Getenv(env); other != "" {
 		return strings.TrimSuffix(other, "/")
 	}
 	return standard
 }
 
-// sum finds the SHA-256 of f in what is published at f.Sums.
-func (f File) sum(published []byte) (string, error) {
+// findChecksum finds the SHA-256 of f in what is published at f.Sums.
+func (f File) findChecksum(published []byte) (string, error) {
 	name := path.Base(f.URL)
 	found := ""
 	if json.Valid(published) && strings.HasPrefix(strings.TrimSpace(string(published)), "{") {
-		found = digest(published, name)
+		found = digestOfRelease(published, name)
 	} else {
-		found = listed(string(published), name)
+		found = listedChecksum(string(published), name)
 	}
 	if len(found) != 64 {
 		return "", fmt.Errorf("find the SHA-256 of %s in %s: it is not there", name, f.Sums)
@@ -96,8 +96,8 @@ func (f File) sum(published []byte) (string, error) {
 	return strings.ToLower(found), nil
 }
 
-// digest reads a release as GitHub's API describes it.
-func digest(published []byte, name string) string {
+// digestOfRelease reads a release as GitHub's API describes it.
+func digestOfRelease(published []byte, name string) string {
 	var description struct {
 		Assets []struct{ Name, Digest string }
 	}
@@ -110,8 +110,8 @@ func digest(published []byte, name string) string {
 	return ""
 }
 
-// listed reads a checksum alone, or lines as sha256sum writes them.
-func listed(published, name string) string {
+// listedChecksum reads a checksum alone, or lines as sha256sum writes them.
+func listedChecksum(published, name string) string {
 	for line := range strings.Lines(published) {
 		fields := strings.Fields(line)
 		switch {

@@ -10,14 +10,14 @@ import (
 	"path"
 )
 
-// install writes the program in the verified file to target.
-func install(f File, file, target string) (err error) {
+// installProgram writes the program in the verified file to target.
+func installProgram(f File, file, target string) (err error) {
 	in, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", f.Program, err)
 	}
 	defer func() { _ = in.Close() }() // only read
-	program, err := f.open(in)
+	program, err := f.openProgram(in)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", f.Program, err)
 	}
@@ -32,8 +32,8 @@ func install(f File, file, target string) (err error) {
 	return nil
 }
 
-// open returns the program in a file, which is the file or a member of it.
-func (f File) open(file io.Reader) (io.Reader, error) {
+// openProgram returns the program in a file, which is the file or a member of it.
+func (f File) openProgram(file io.Reader) (io.Reader, error) {
 	if f.Member == "" {
 		return file, nil
 	}

@@ -259,11 +259,11 @@ func TestFiles(t *testing.T) {
 
 func TestSumOfGitHub(t *testing.T) {
 	f := File{URL: "https://github.com/a/b/releases/download/v1/kwok-linux-amd64", Sums: "https://api.github.com/x"}
-	sum, err := f.sum([]byte(`{"assets": [{"name": "kwok-linux-arm64", "digest": "sha256:` + sha(nil) + `"}, {"name": "kwok-linux-amd64", "digest": "sha256:` + sha(program) + `"}]}`))
+	sum, err := f.findChecksum([]byte(`{"assets": [{"name": "kwok-linux-arm64", "digest": "sha256:` + sha(nil) + `"}, {"name": "kwok-linux-amd64", "digest": "sha256:` + sha(program) + `"}]}`))
 	require.NoError(t, err)
 	require.Equal(t, sha(program), sum)
 	for _, published := range []string{`{"assets": [{"name": "kwok-linux-amd64", "digest": null}]}`, `{"assets": 1}`, `{"message": "rate limit"}`} {
-		_, err = f.sum([]byte(published))
+		_, err = f.findChecksum([]byte(published))
 		require.ErrorContains(t, err, "find the SHA-256 of kwok-linux-amd64 in https://api.github.com/x: it is not there")
 	}
 }

@@ -48,7 +48,7 @@ type requests func(next round) round
 
 var (
 	byCalls = map[string]calls{
-		ForeignDevice: foreignDevice, PrepareOnce: prepareOnce, UnknownClaim: unknownClaim, LeaveSpec: leaveSpec, Forget: forget,
+		ForeignDevice: foreignDevice, PrepareOnce: prepareOnce, UnknownClaim: unknownClaim, LeaveSpec: leaveSpec, Forget: refuseKeptClaims,
 		OldAnswers: oldAnswers,
 	}
 	byRequests = map[string]requests{IncompletePool: incompletePool, PublishOnce: publishOnce}
@@ -81,7 +81,7 @@ func Break(ctx context.Context, mode string, config *rest.Config, o *file.Option
 	}
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/json"
-	config.Wrap(wrap(byRequests[mode]))
+	config.Wrap(breakRequests(byRequests[mode]))
 	var err error
 	o.Client, err = kubernetes.NewForConfig(config)
 	return err

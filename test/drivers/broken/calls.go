@@ -22,20 +22,20 @@ type (
 	unprepares func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error)
 )
 
-// intercept replaces calls of a plugin.
-func intercept(prepare prepares, unprepare unprepares) grpc.UnaryServerInterceptor {
+// interceptCalls replaces calls of a plugin.
+func interceptCalls(prepare prepares, unprepare unprepares) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		switch r := request.(type) {
 		case *drav1.NodePrepareResourcesRequest:
 			if prepare != nil {
 				return prepare(r.GetClaims(), func() (*drav1.NodePrepareResourcesResponse, error) {
-					return answer[*drav1.NodePrepareResourcesResponse](handler(ctx, request))
+					return typedAnswer[*drav1.NodePrepareResourcesResponse](handler(ctx, request))
 				})
 			}
 		case *drav1.NodeUnprepareResourcesRequest:
 			if unprepare != nil {
 				return unprepare(r.GetClaims(), func() (*drav1.NodeUnprepareResourcesResponse, error) {
-					return answer[*drav1.NodeUnprepareResourcesResponse](handler(ctx, request))
+					return typedAnswer[*drav1.NodeUnprepareResourcesResponse](handler(ctx, request))
 				})
 			}
 		}
@@ -43,14 +43,14 @@ func intercept(prepare prepares, unprepare unprepares) grpc.UnaryServerIntercept
 	}
 }
 
-func answer[Response any](response any, err error) (Response, error) {
+func typedAnswer[Response any](response any, err error) (Response, error) {
 	typed, _ := response.(Response)
 	return typed, err
 }
 
 func foreignDevice(o *file.Options) grpc.UnaryServerInterceptor {
 	foreign := &drav1.Device{PoolName: o.Node, DeviceName: "file-none"}
-	return intercept(func(_ []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+	return interceptCalls(func(_ []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
 		response, err := call()
 		for _, claim := range response.GetClaims() {
 			claim.Devices = append(claim.Devices, foreign)
@@ -65,8 +65,8 @@ type known struct {
 	claims map[string]bool
 }
 
-// add adds claims, and returns an error for those that are known.
-func (k *known) add(claims []*drav1.Claim) error {
+// addClaims adds claims, and returns an error for those that are known.
+func (k *known) addClaims(claims []*drav1.Claim) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.claims == nil {
@@ -84,19 +84,19 @@ func (k *known) add(claims []*drav1.Claim) error {
 
 func prepareOnce(*file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
-	return intercept(func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+	return interceptCalls(func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
 		response, err := call()
 		if err != nil {
 			return nil, err
 		}
-		return response, prepared.add(claims)
+		return response, prepared.addClaims(claims)
 	}, nil)
 }
 
 // unknownClaim notes in a folder which claims any process has prepared.
 func unknownClaim(o *file.Options) grpc.UnaryServerInterceptor {
 	folder := filepath.Join(o.Plugins, o.Name, "seen")
-	return intercept(
+	return interceptCalls(
 		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
 			for _, claim := range claims {
 				if err := os.MkdirAll(filepath.Join(folder, claim.GetUid()), 0o755); err != nil {
@@ -117,7 +117,7 @@ func unknownClaim(o *file.Options) grpc.UnaryServerInterceptor {
 
 // leaveSpec writes again what was removed.
 func leaveSpec(o *file.Options) grpc.UnaryServerInterceptor {
-	return intercept(nil, func(_ []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+	return interceptCalls(nil, func(_ []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
 		specs, err := filepath.Glob(filepath.Join(o.CDI, "*.json"))
 		if err != nil {
 			return nil, err
@@ -136,12 +136,12 @@ func leaveSpec(o *file.Options) grpc.UnaryServerInterceptor {
 	})
 }
 
-// forget refuses claims that have a CDI spec of another process, once: it would keep their devices from others.
-func forget(o *file.Options) grpc.UnaryServerInterceptor {
+// refuseKeptClaims refuses claims that have a CDI spec of another process, once: it would keep their devices from others.
+func refuseKeptClaims(o *file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
-	return intercept(
+	return interceptCalls(
 		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
-			_ = prepared.add(claims) // again is as good
+			_ = prepared.addClaims(claims) // again is as good
 			return call()
 		},
 		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
@@ -150,7 +150,7 @@ func forget(o *file.Options) grpc.UnaryServerInterceptor {
 				if err != nil {
 					return nil, err
 				}
-				if len(specs) > 0 && prepared.add([]*drav1.Claim{claim}) == nil {
+				if len(specs) > 0 && prepared.addClaims([]*drav1.Claim{claim}) == nil {
 					return nil, fmt.Errorf("claim %s is of another process", claim.GetName())
 				}
 			}
@@ -161,13 +161,13 @@ func forget(o *file.Options) grpc.UnaryServerInterceptor {
 // kept is a folder with the answers for claims.
 type kept string
 
-func (k kept) of(claim string) string { return filepath.Join(string(k), claim+".answer") }
+func (k kept) answerFile(claim string) string { return filepath.Join(string(k), claim+".answer") }
 
-// read returns the answers for those claims that there are.
-func (k kept) read(claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
+// readAnswers returns the answers for those claims that there are.
+func (k kept) readAnswers(claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
 	all := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
 	for _, claim := range claims {
-		content, err := os.ReadFile(k.of(claim.GetUid()))
+		content, err := os.ReadFile(k.answerFile(claim.GetUid()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -183,15 +183,15 @@ func (k kept) read(claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, 
 	return all, nil
 }
 
-// write keeps the answers that are no errors.
-func (k kept) write(response *drav1.NodePrepareResourcesResponse) error {
+// writeAnswers keeps the answers that are no errors.
+func (k kept) writeAnswers(response *drav1.NodePrepareResourcesResponse) error {
 	var errs []error
 	for uid, answer := range response.GetClaims() {
 		if answer.GetError() != "" {
 			continue
 		}
 		content, err := json.Marshal(answer)
-		errs = append(errs, err, os.WriteFile(k.of(uid), content, 0o644))
+		errs = append(errs, err, os.WriteFile(k.answerFile(uid), content, 0o644))
 	}
 	return errors.Join(errs...)
 }
@@ -199,18 +199,18 @@ func (k kept) write(response *drav1.NodePrepareResourcesResponse) error {
 // oldAnswers keeps answers in files, and looks into them first.
 func oldAnswers(o *file.Options) grpc.UnaryServerInterceptor {
 	answers := kept(filepath.Join(o.Plugins, o.Name))
-	return intercept(
+	return interceptCalls(
 		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
-			old, err := answers.read(claims)
+			old, err := answers.readAnswers(claims)
 			if err != nil || len(old.GetClaims()) == len(claims) {
 				return old, err
 			}
 			response, err := call()
-			return response, errors.Join(err, answers.write(response))
+			return response, errors.Join(err, answers.writeAnswers(response))
 		},
 		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
 			for _, claim := range claims {
-				if err := os.RemoveAll(answers.of(claim.GetUid())); err != nil {
+				if err := os.RemoveAll(answers.answerFile(claim.GetUid())); err != nil {
 					return nil, err
 				}
 			}

@@ -22,8 +22,8 @@ type round func(request *http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r round) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// wrap breaks the requests that write slices.
-func wrap(broken requests) func(http.RoundTripper) http.RoundTripper {
+// breakRequests breaks the requests that write slices.
+func breakRequests(broken requests) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		writes := broken(next.RoundTrip)
 		return round(func(request *http.Request) (*http.Response, error) {

@@ -30,8 +30,8 @@ func specOf(driver string) *cdiSpec {
 	return &cdiSpec{Version: "0.6.0", Kind: driver + "/file"}
 }
 
-// add adds a device that mounts a file into a folder of the container.
-func (s *cdiSpec) add(name, path, folder string) {
+// addDevice adds a device that mounts a file into a folder of the container.
+func (s *cdiSpec) addDevice(name, path, folder string) {
 	mounted := filepath.Join(folder, filepath.Base(path))
 	s.Devices = append(s.Devices, cdiDevice{name, cdiEdits{
 		Env:    []string{"FILE=" + mounted},

@@ -67,7 +67,7 @@ type Driver struct {
 // Start registers the plugin, and publishes its devices.
 func Start(ctx context.Context, o Options) (*Driver, error) {
 	d := &Driver{Options: o}
-	for _, folder := range []string{d.folder(), filepath.Join(o.Plugins, o.Name), o.CDI} {
+	for _, folder := range []string{d.filesFolder(), filepath.Join(o.Plugins, o.Name), o.CDI} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
 		}
@@ -93,15 +93,15 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	if o.Devices == 0 {
 		return d, nil
 	}
-	if err := d.PublishResources(ctx, d.resources()); err != nil {
+	if err := d.PublishResources(ctx, d.driverResources()); err != nil {
 		d.Stop()
 		return nil, err
 	}
 	return d, nil
 }
 
-// folder has the files.
-func (d *Driver) folder() string {
+// filesFolder has the files.
+func (d *Driver) filesFolder() string {
 	if d.Files != "" {
 		return filepath.Join(d.Host, d.Files)
 	}
@@ -117,9 +117,9 @@ func (d *Driver) onHost(device string) string {
 }
 
 // File is the file of a device.
-func (d *Driver) File(device string) string { return filepath.Join(d.folder(), device) }
+func (d *Driver) File(device string) string { return filepath.Join(d.filesFolder(), device) }
 
-func (d *Driver) resources() resourceslice.DriverResources {
+func (d *Driver) driverResources() resourceslice.DriverResources {
 	slice := resourceslice.Slice{}
 	for i := range d.Devices {
 		name := fmt.Sprint("file-", i)
@@ -141,16 +141,16 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourcev1
 	defer d.mu.Unlock()
 	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, claim := range claims {
-		devices, err := d.prepare(claim)
+		devices, err := d.prepareClaim(claim)
 		if err == nil && d.Report {
-			err = d.report(ctx, claim)
+			err = d.writeClaimStatus(ctx, claim)
 		}
 		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
 	}
 	return results, nil
 }
 
-func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Device, error) {
+func (d *Driver) prepareClaim(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Device, error) {
 	var devices []kubeletplugin.Device
 	var names []string
 	for _, consumer := range claim.Status.ReservedFor {
@@ -162,7 +162,7 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 			continue
 		}
 		path := d.File(result.Device)
-		if err := d.take(claim.UID, &result); err != nil {
+		if err := d.reserveDevice(claim.UID, &result); err != nil {
 			return nil, err
 		}
 		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
@@ -172,7 +172,7 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 		if result.ShareID != nil {
 			id += "-" + string(*result.ShareID)
 		}
-		spec.add(id, d.onHost(result.Device), cmp.Or(d.Files, "/devices"))
+		spec.addDevice(id, d.onHost(result.Device), cmp.Or(d.Files, "/devices"))
 		devices = append(devices, kubeletplugin.Device{
 			Requests: []string{result.Request}, PoolName: result.Pool, DeviceName: result.Device,
 			CDIDeviceIDs: []string{spec.Kind + "=" + id}, ShareID: result.ShareID,
@@ -182,32 +182,32 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 	if err != nil {
 		return nil, err
 	}
-	return devices, os.WriteFile(d.spec(claim.UID), content, 0o644)
+	return devices, os.WriteFile(d.specFile(claim.UID), content, 0o644)
 }
 
-// take notes that an allocated device is prepared for a claim. It returns an error if it is for another one.
-func (d *Driver) take(claim types.UID, result *resourcev1.DeviceRequestAllocationResult) error {
+// reserveDevice notes that an allocated device is prepared for a claim. It returns an error if it is for another one.
+func (d *Driver) reserveDevice(claim types.UID, result *resourcev1.DeviceRequestAllocationResult) error {
 	if !d.Exclusive || result.ShareID != nil || result.AdminAccess != nil && *result.AdminAccess {
 		return nil
 	}
-	user, err := os.ReadFile(d.taken(result.Device))
+	user, err := os.ReadFile(d.reservationFile(result.Device))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return os.WriteFile(d.taken(result.Device), []byte(claim), 0o644)
+		return os.WriteFile(d.reservationFile(result.Device), []byte(claim), 0o644)
 	case err == nil && string(user) != string(claim):
 		return fmt.Errorf("device %s is prepared for another claim: %s", result.Device, user)
 	}
 	return err
 }
 
-// taken is the file that says which claim has a device for itself.
-func (d *Driver) taken(device string) string {
+// reservationFile is the file that says which claim has a device for itself.
+func (d *Driver) reservationFile(device string) string {
 	return filepath.Join(d.Plugins, d.Name, device+".taken")
 }
 
-// free notes that a claim has no device for itself any more.
-func (d *Driver) free(claim types.UID) error {
-	all, err := filepath.Glob(d.taken("*"))
+// freeDevices notes that a claim has no device for itself any more.
+func (d *Driver) freeDevices(claim types.UID) error {
+	all, err := filepath.Glob(d.reservationFile("*"))
 	for _, name := range all {
 		user, failed := os.ReadFile(name)
 		if failed == nil && string(user) == string(claim) {
@@ -218,8 +218,8 @@ func (d *Driver) free(claim types.UID) error {
 	return err
 }
 
-// report writes the files of devices to the status of their claim.
-func (d *Driver) report(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+// writeClaimStatus writes the files of devices to the status of their claim.
+func (d *Driver) writeClaimStatus(ctx context.Context, claim *resourcev1.ResourceClaim) error {
 	claim = claim.DeepCopy()
 	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool { return entry.Driver == d.Name })
 	for _, result := range claim.Status.Allocation.Devices.Results {
@@ -242,8 +242,8 @@ func (d *Driver) report(ctx context.Context, claim *resourcev1.ResourceClaim) er
 	return err
 }
 
-// spec is the file of the CDI spec of a claim.
-func (d *Driver) spec(claim types.UID) string {
+// specFile is the file of the CDI spec of a claim.
+func (d *Driver) specFile(claim types.UID) string {
 	return filepath.Join(d.CDI, fmt.Sprintf("%s-%s.json", d.Name, claim))
 }
 
@@ -253,17 +253,17 @@ func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 	defer d.mu.Unlock()
 	results := map[types.UID]error{}
 	for _, claim := range claims {
-		results[claim.UID] = d.unprepare(claim.UID)
+		results[claim.UID] = d.unprepareClaim(claim.UID)
 	}
 	return results, nil
 }
 
-// unprepare removes the files that the CDI spec of a claim names, and then the spec.
-func (d *Driver) unprepare(claim types.UID) error {
-	if err := d.free(claim); err != nil {
+// unprepareClaim removes the files that the CDI spec of a claim names, and then the spec.
+func (d *Driver) unprepareClaim(claim types.UID) error {
+	if err := d.freeDevices(claim); err != nil {
 		return err
 	}
-	content, err := os.ReadFile(d.spec(claim))
+	content, err := os.ReadFile(d.specFile(claim))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *Driver) unprepare(claim types.UID) error {
 	if err != nil {
 		return err
 	}
-	return os.Remove(d.spec(claim))
+	return os.Remove(d.specFile(claim))
 }
 
 // HandleError implements kubeletplugin.DRAPlugin.

@@ -34,7 +34,9 @@ type fleet struct {
 	// published are the same as the API server has them, by name.
 	published   map[string]*resourcev1.ResourceSlice
 	allocations []inventory.Allocation
-	waiting     []page.WaitingPod
+	// notReady are nodes that are not ready.
+	notReady map[string]bool
+	waiting  []page.WaitingPod
 	// reasons are why Pods wait, where it is not for want of sixteen devices.
 	reasons     map[string]string
 	unexplained error
@@ -51,7 +53,8 @@ func (f *fleet) change(change func()) {
 
 func (f *fleet) source() *inventory.Source {
 	return &inventory.Source{
-		Nodes: func() []string { f.mu.Lock(); defer f.mu.Unlock(); return append([]string(nil), f.nodes...) },
+		Nodes:       func() []string { f.mu.Lock(); defer f.mu.Unlock(); return append([]string(nil), f.nodes...) },
+		IsNodeReady: func(name string) bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.notReady[name] },
 		Slices: func() []inventory.Slice {
 			f.mu.Lock()
 			defer f.mu.Unlock()

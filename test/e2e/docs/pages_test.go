@@ -16,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
 
 // patience bounds each block.
@@ -35,7 +36,11 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			follow(t, all, path, read)
+			var demo *world.World
+			if read.Cluster == page.Demo {
+				demo = all.take(t, path)
+			}
+			follow(t, demo, path, read)
 		})
 	}
 }
@@ -66,13 +71,13 @@ func TestSlowTargets(t *testing.T) {
 	require.NoError(t, refuseSlowTargets("page.md", run))
 }
 
-// follow does what a page says.
-func follow(t *testing.T, all *demos, path string, read *page.Page) {
+// follow does what a page says, in a demo if the page has one.
+func follow(t *testing.T, demo *world.World, path string, read *page.Page) {
 	t.Helper()
 	require.NoError(t, refuseSlowTargets(path, read))
 	r := newReader(t)
-	if read.Cluster == page.Demo {
-		r.follows(all.take(t, path))
+	if demo != nil {
+		r.follows(demo)
 	}
 	s := newShell(t, r.checkout, r.environment(t))
 	files := listFiles(t, r.checkout)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
 
 // TestReadmeExampleSuitsTheClassOfItsDriver has a claim of NVIDIA's own DeviceClass
@@ -32,6 +35,37 @@ func TestReadmeExampleSuitsTheClassOfItsDriver(t *testing.T) {
 	command.SetArgs([]string{"schedule", "-f", dir})
 	require.NoError(t, command.ExecuteContext(t.Context()), out.String()+errOut.String())
 	require.Contains(t, out.String(), "gpu=gpu.nvidia.com/my-node/gpu-")
+}
+
+// TestReadmeOnTheCore follows README.md with a sidecar that has no extension, and the rights
+// of the core alone.
+func TestReadmeOnTheCore(t *testing.T) {
+	t.Parallel()
+	core := filepath.Join(t.TempDir(), "core")
+	require.NoError(t, sidecar.Build(filepath.Join(sidecar.Root(), "test"), core, "./internal/core"))
+	demo, err := world.Start(t.Context(), world.Options{AnyPort: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { demo.Cluster.StopAfter(t) })
+	require.NoError(t, demo.AwaitNodes(t.Context()))
+	require.NoError(t, demo.RunPods(t.Context()))
+	require.NoError(t, demo.Sidecar.Stop())
+	for _, extension := range []string{"explaining", "device-taints", "real-drivers"} {
+		_, err := demo.Cluster.Kubectl(t.Context(), "delete", "clusterrolebinding", "kwok-dra-"+extension)
+		require.NoError(t, err)
+	}
+
+	arguments := demo.Sidecar.Arguments()
+	if view := slices.Index(arguments, "--container-view"); view >= 0 {
+		arguments = slices.Delete(arguments, view, view+2)
+	}
+	demo.Sidecar, err = sidecar.LaunchProgram(demo.Cluster, core, arguments...)
+	require.NoError(t, err)
+	require.NoError(t, demo.Sidecar.WaitReady(t.Context()))
+	follow(t, demo, "README.md", readPages(t)["README.md"])
+
+	log, err := os.ReadFile(demo.Sidecar.Log)
+	require.NoError(t, err)
+	require.NotContains(t, string(log), "is forbidden")
 }
 
 // readmeFile is a file of README.md.

@@ -47,7 +47,7 @@ func (a Audit) Audited(wanted func(*cluster.AuditEvent) bool) []cluster.AuditEve
 // node's coming that it has looked at everything.
 func (h *H) NoWrites() {
 	h.Helper()
-	before := h.stored()
+	before := h.countStored()
 	process := h.Sidecar()
 	h.Eventually(Patience, func() string {
 		added := h.Metric(process, "workqueue_adds_total", `name="slices"`)
@@ -58,11 +58,11 @@ func (h *H) NoWrites() {
 		return ""
 	})
 	require.NoError(h, process.Stop())
-	require.Equal(h, before, h.stored(), "a restart with nothing changed writes nothing")
+	require.Equal(h, before, h.countStored(), "a restart with nothing changed writes nothing")
 }
 
-// stored counts the sidecar's writes but for those that only ask.
-func (a Audit) stored() int {
+// countStored counts the sidecar's writes but for those that only ask.
+func (a Audit) countStored() int {
 	a.t.Helper()
 	return len(slices.DeleteFunc(a.Writes(""), func(event cluster.AuditEvent) bool { return event.DryRun() }))
 }

@@ -68,17 +68,17 @@ func New(t *testing.T, options cluster.Options) *H {
 	require.NoError(t, err)
 	kubeconfig, err := sidecar.ServiceAccount(t.Context(), c)
 	require.NoError(t, err)
-	return of(t, client, c, kubeconfig)
+	return newHarness(t, client, c, kubeconfig)
 }
 
-func of(t *testing.T, client kubernetes.Interface, c *cluster.Cluster, kubeconfig string) *H {
+func newHarness(t *testing.T, client kubernetes.Interface, c *cluster.Cluster, kubeconfig string) *H {
 	api := API{t, client}
 	return &H{api, Nodes{api}, Pods{api}, Claims{api}, Slices{api}, Audit{t, c}, c, kubeconfig}
 }
 
 // On returns the harness for a subtest.
 func (h *H) On(t *testing.T) *H {
-	return of(t, h.Client, h.Cluster, h.Kubeconfig)
+	return newHarness(t, h.Client, h.Cluster, h.Kubeconfig)
 }
 
 // ConfigMapName is the ConfigMap in the namespace default that the sidecar reads.

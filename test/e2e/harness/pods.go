@@ -86,7 +86,7 @@ func (p Pods) Gone(namespace, name string) {
 			return ""
 		}
 		require.NoError(p, err)
-		return fmt.Sprintf("pod %s is still there: %s", name, summary(pod))
+		return fmt.Sprintf("pod %s is still there: %s", name, summarizePod(pod))
 	})
 }
 
@@ -104,12 +104,12 @@ func (p Pods) PodEventually(namespace, name string, wanted func(pod *corev1.Pod)
 		if pod = p.Pod(namespace, name); wanted(pod) {
 			return ""
 		}
-		return fmt.Sprintf("pod %s: %s", name, summary(pod))
+		return fmt.Sprintf("pod %s: %s", name, summarizePod(pod))
 	})
 	return pod
 }
 
-func summary(pod *corev1.Pod) string {
+func summarizePod(pod *corev1.Pod) string {
 	status, err := json.Marshal(pod.Status)
 	if err != nil {
 		return err.Error()
@@ -142,7 +142,7 @@ func (p Pods) FailedPrepare(namespace, pod string) corev1.Event {
 		})
 		require.NoError(p, err)
 		if len(list.Items) == 0 {
-			return "no event about pod " + pod + ": " + summary(p.Pod(namespace, pod))
+			return "no event about pod " + pod + ": " + summarizePod(p.Pod(namespace, pod))
 		}
 		event = list.Items[0]
 		return ""

@@ -42,7 +42,7 @@ func (s Slices) WatchPool(node string) *PoolWatcher {
 	stream, err := s.Client.ResourceV1().ResourceSlices().Watch(s.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	require.NoError(s, err)
 	w := &PoolWatcher{t: s.T, watch: stream, done: make(chan struct{})}
-	go w.run()
+	go w.watchUntilEnd()
 	return w
 }
 
@@ -54,7 +54,7 @@ func (w *PoolWatcher) Allow(devices int) {
 	w.allowed = append(w.allowed[max(0, len(w.allowed)-1):], devices)
 }
 
-func (w *PoolWatcher) run() {
+func (w *PoolWatcher) watchUntilEnd() {
 	defer close(w.done)
 	pool := map[string]*resourcev1.ResourceSlice{}
 	for event := range w.watch.ResultChan() {
@@ -67,7 +67,7 @@ func (w *PoolWatcher) run() {
 		} else {
 			pool[slice.Name] = slice
 		}
-		w.check(pool)
+		w.checkPool(pool)
 	}
 }
 
@@ -89,7 +89,7 @@ func Newest(pool map[string]*resourcev1.ResourceSlice) []*resourcev1.ResourceSli
 	return newest
 }
 
-func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
+func (w *PoolWatcher) checkPool(pool map[string]*resourcev1.ResourceSlice) {
 	newest := Newest(pool)
 	if newest == nil {
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
@@ -105,11 +106,15 @@ func (r *randomRun) one(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	needs, err := plan.New(ctx, r.prober, r.node, pools, nil)
+	fitted, err := features.Fit(ctx, r.prober, pools)
 	if err != nil {
 		return
 	}
-	for _, dropped := range needs.Dropped {
+	needs, err := plan.New("", r.node, &fitted, nil)
+	if err != nil {
+		return
+	}
+	for _, dropped := range fitted.Dropped {
 		if harness.KubernetesMinor() > 35 {
 			r.h.Errorf("the API server drops %s", dropped.Field.Name)
 		}

@@ -56,32 +56,32 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, content, info.Mode().Perm())
 }
 
-// put puts a fault in.
-func (c checkout) put(ctx context.Context, m mutant) error {
-	if out, err := c.command(ctx, ".", "git", "apply", m.patch).CombinedOutput(); err != nil {
+// putFault puts a fault in.
+func (c checkout) putFault(ctx context.Context, m mutant) error {
+	if out, err := c.commandIn(ctx, ".", "git", "apply", m.patch).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s no longer applies, make it anew from today's code: %w\n%s", filepath.Base(m.patch), err, out)
 	}
 	return nil
 }
 
-// build sees that packages compile with the faults that are in.
-func (c checkout) build(ctx context.Context, packages ...string) error {
-	if out, err := c.command(ctx, ".", "go", append([]string{"build"}, packages...)...).CombinedOutput(); err != nil {
+// buildPackages sees that packages compile with the faults that are in.
+func (c checkout) buildPackages(ctx context.Context, packages ...string) error {
+	if out, err := c.commandIn(ctx, ".", "go", append([]string{"build"}, packages...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %v with the fault: %w\n%s", packages, err, out)
 	}
 	return nil
 }
 
-// take takes a fault out again.
-func (c checkout) take(ctx context.Context, m mutant) error {
-	if out, err := c.command(ctx, ".", "git", "apply", "--reverse", m.patch).CombinedOutput(); err != nil {
+// removeFault takes a fault out again.
+func (c checkout) removeFault(ctx context.Context, m mutant) error {
+	if out, err := c.commandIn(ctx, ".", "git", "apply", "--reverse", m.patch).CombinedOutput(); err != nil {
 		return fmt.Errorf("take %s out again: %w\n%s", filepath.Base(m.patch), err, out)
 	}
 	return nil
 }
 
-// command is one to run in a directory of the copy.
-func (c checkout) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+// commandIn is one to run in a directory of the copy.
+func (c checkout) commandIn(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = filepath.Join(c.dir, dir)
 	// To git, the copy is not a part of a repository around it.

@@ -29,7 +29,7 @@ func main() {
 	flag.DurationVar(&s.within, "within", time.Minute, "how soon after the last fault of a seed all must be right")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, s)
+	err := runMutants(ctx, *only, s)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -37,9 +37,9 @@ func main() {
 	}
 }
 
-// run puts back one fault after the other. What keeps one from being looked for is in
+// runMutants puts back one fault after the other. What keeps one from being looked for is in
 // its row of the table like all else.
-func run(ctx context.Context, only string, s suite) error {
+func runMutants(ctx context.Context, only string, s suite) error {
 	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
 	if err != nil {
 		return err

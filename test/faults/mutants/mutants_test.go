@@ -31,8 +31,8 @@ func TestMutants(t *testing.T) {
 	copied, err := copyCheckout(t.Context(), root(t), dir)
 	require.NoError(t, err)
 	for _, m := range all {
-		require.NoError(t, copied.put(t.Context(), m))
-		require.NoError(t, copied.take(t.Context(), m))
+		require.NoError(t, copied.putFault(t.Context(), m))
+		require.NoError(t, copied.removeFault(t.Context(), m))
 		require.True(t, hasTest(t, filepath.Join(dir, m.unit), m.test), "%s names %s, which %s does not have", m.name, m.test, m.unit)
 	}
 	for len(all) > 0 {
@@ -47,15 +47,15 @@ func buildTogether(t *testing.T, copied checkout, all []mutant) (others []mutant
 	var in []mutant
 	var packages []string
 	for _, m := range all {
-		if copied.put(t.Context(), m) != nil {
+		if copied.putFault(t.Context(), m) != nil {
 			others = append(others, m)
 			continue
 		}
 		in, packages = append(in, m), append(packages, m.packages...)
 	}
-	require.NoError(t, copied.build(t.Context(), packages...))
+	require.NoError(t, copied.buildPackages(t.Context(), packages...))
 	for _, m := range slices.Backward(in) {
-		require.NoError(t, copied.take(t.Context(), m))
+		require.NoError(t, copied.removeFault(t.Context(), m))
 	}
 	return others
 }
@@ -97,12 +97,12 @@ func TestPatchesThatAreOfNoUse(t *testing.T) {
 
 	m, err := patch("old", about+"--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-package other\n+package m // other\n")
 	require.NoError(t, err)
-	require.ErrorContains(t, copied.put(t.Context(), m), "old.patch no longer applies, make it anew from today's code")
+	require.ErrorContains(t, copied.putFault(t.Context(), m), "old.patch no longer applies, make it anew from today's code")
 	m, err = patch("broken", about+"--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-package m\n+package m; var a = b\n")
 	require.NoError(t, err)
 	require.Empty(t, m.arguments())
-	require.NoError(t, copied.put(t.Context(), m))
-	require.ErrorContains(t, copied.build(t.Context(), m.packages...), "undefined: b")
+	require.NoError(t, copied.putFault(t.Context(), m))
+	require.ErrorContains(t, copied.buildPackages(t.Context(), m.packages...), "undefined: b")
 
 	_, err = mutantsIn(dir, "nothing")
 	require.Error(t, err)

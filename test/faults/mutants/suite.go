@@ -39,7 +39,7 @@ type outcome struct {
 const program = "bin/faults.test"
 
 func (s *suite) compile(ctx context.Context) error {
-	if out, err := s.checkout.command(ctx, "test", "go", "test", "-c", "-o", "../"+program, "./faults").CombinedOutput(); err != nil {
+	if out, err := s.checkout.commandIn(ctx, "test", "go", "test", "-c", "-o", "../"+program, "./faults").CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the fault suite: %w\n%s", err, out)
 	}
 	return nil
@@ -49,11 +49,11 @@ func (s *suite) compile(ctx context.Context) error {
 // found it passes without the fault.
 func (s *suite) prove(ctx context.Context, m mutant, step *progress.Step) outcome {
 	o := outcome{mutant: m}
-	if o.err = s.checkout.put(ctx, m); o.err != nil {
+	if o.err = s.checkout.putFault(ctx, m); o.err != nil {
 		return o
 	}
 	o.err = s.find(ctx, &o, step)
-	if o.err = errors.Join(o.err, s.checkout.take(ctx, m)); o.err != nil {
+	if o.err = errors.Join(o.err, s.checkout.removeFault(ctx, m)); o.err != nil {
 		return o
 	}
 	without, err := s.run(ctx, m.name+"-without", step, append(m.arguments(), "-seed", fmt.Sprint(o.verdict.seed))...)
@@ -67,7 +67,7 @@ func (s *suite) prove(ctx context.Context, m mutant, step *progress.Step) outcom
 // find looks for a fault that is in.
 func (s *suite) find(ctx context.Context, o *outcome, step *progress.Step) error {
 	m := o.mutant
-	if err := s.checkout.build(ctx, m.packages...); err != nil {
+	if err := s.checkout.buildPackages(ctx, m.packages...); err != nil {
 		return err
 	}
 	step.State("unit test %s", m.test)
@@ -85,7 +85,7 @@ func (s *suite) find(ctx context.Context, o *outcome, step *progress.Step) error
 }
 
 func (s *suite) failUnitTest(ctx context.Context, m mutant) error {
-	out, err := s.checkout.command(ctx, ".", "go", "test", "-count", "1", "-timeout", "1m", "-run", "^"+m.test+"$", m.unit).CombinedOutput()
+	out, err := s.checkout.commandIn(ctx, ".", "go", "test", "-count", "1", "-timeout", "1m", "-run", "^"+m.test+"$", m.unit).CombinedOutput()
 	switch hangs := []byte("running tests:\n\t\t" + m.test); {
 	case err == nil:
 		return fmt.Errorf("%s of %s passes with the fault", m.test, m.unit)
@@ -105,7 +105,7 @@ func (s *suite) run(ctx context.Context, name string, step *progress.Step, args 
 	defer func() { _ = log.Close() }()
 	step.State("%s, log %s", strings.Join(args, " "), log.Name())
 	l := &listener{tell: func(v verdict) { step.State("%d seeds, log %s", v.ran, log.Name()) }}
-	cmd := s.checkout.command(ctx, "test/faults", filepath.Join(s.checkout.dir, program), append([]string{
+	cmd := s.checkout.commandIn(ctx, "test/faults", filepath.Join(s.checkout.dir, program), append([]string{
 		"-test.v", "-test.run", "^TestSeeds$", "-test.timeout", "24h", "-clusters", fmt.Sprint(s.clusters), "-edits", fmt.Sprint(s.edits), "-within", s.within.String(),
 	}, args...)...)
 	cmd.Stdout = io.MultiWriter(log, l)
@@ -151,11 +151,11 @@ func (l *listener) Write(output []byte) (int, error) {
 			return len(output), nil
 		}
 		l.rest = rest
-		l.hear(string(line))
+		l.hearLine(string(line))
 	}
 }
 
-func (l *listener) hear(line string) {
+func (l *listener) hearLine(line string) {
 	match := failed.FindStringSubmatch(line)
 	switch {
 	case ended.MatchString(line):

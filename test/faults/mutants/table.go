@@ -23,7 +23,7 @@ func printTable(out io.Writer, outcomes []outcome) error {
 			found, by = "not proven", o.err.Error()
 			bad = append(bad, o.mutant.name)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.mutant.name, found, o.took.Round(time.Second), shorten(by))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.mutant.name, found, o.took.Round(time.Second), shortenText(by))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print table: %w", err)
@@ -34,7 +34,7 @@ func printTable(out io.Writer, outcomes []outcome) error {
 	return nil
 }
 
-func shorten(text string) string {
+func shortenText(text string) string {
 	text, _, cut := strings.Cut(text, "\n")
 	if len(text) > mostOfRule {
 		text, cut = strings.ToValidUTF8(text[:mostOfRule], ""), true

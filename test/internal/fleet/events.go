@@ -34,7 +34,7 @@ type Events struct {
 // watch is closed by the API server when this process does not keep up.
 func WatchEvents(ctx context.Context, client kubernetes.Interface) (*Events, error) {
 	e := &Events{watched: newWatched(), ready: map[string]time.Time{}, sliced: map[string]time.Time{}, slices: map[string]bool{}, touched: map[string]bool{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(forget))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(dropUnusedFields))
 	nodes := coreinformers.ToTypedNodeInformer(factory.Core().V1().Nodes()).TypedInformer()
 	_, err := nodes.AddTypedEventHandler(coreinformers.NodeHandlerFuncs{
 		AddFunc:    e.sawNode,
@@ -54,16 +54,16 @@ func WatchEvents(ctx context.Context, client kubernetes.Interface) (*Events, err
 	return e, nil
 }
 
-// forget drops what takes the memory and is not looked at.
-func forget(object any) (any, error) {
+// dropUnusedFields drops what takes the memory and is not looked at.
+func dropUnusedFields(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		return &corev1.Node{ObjectMeta: named(&o.ObjectMeta), Status: corev1.NodeStatus{Conditions: o.Status.Conditions}}, nil
+		return &corev1.Node{ObjectMeta: withNameOnly(&o.ObjectMeta), Status: corev1.NodeStatus{Conditions: o.Status.Conditions}}, nil
 	case *resourcev1.ResourceSlice:
-		return &resourcev1.ResourceSlice{ObjectMeta: named(&o.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{NodeName: o.Spec.NodeName}}, nil
+		return &resourcev1.ResourceSlice{ObjectMeta: withNameOnly(&o.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{NodeName: o.Spec.NodeName}}, nil
 	case *corev1.Pod:
 		return &corev1.Pod{
-			ObjectMeta: named(&o.ObjectMeta),
+			ObjectMeta: withNameOnly(&o.ObjectMeta),
 			Spec:       corev1.PodSpec{NodeName: o.Spec.NodeName},
 			Status:     corev1.PodStatus{Phase: o.Status.Phase, Conditions: o.Status.Conditions},
 		}, nil
@@ -71,7 +71,7 @@ func forget(object any) (any, error) {
 	return object, nil
 }
 
-func named(o *metav1.ObjectMeta) metav1.ObjectMeta {
+func withNameOnly(o *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
 }
 
@@ -83,7 +83,7 @@ func (e *Events) sawNode(node *corev1.Node) {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue && e.ready[node.Name].IsZero() {
 			e.ready[node.Name] = time.Now()
-			e.changed()
+			e.wakeWaiters()
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (e *Events) sawNode(node *corev1.Node) {
 func (e *Events) missedNode(node coreinformers.DeletedNode) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.changed()
+	defer e.wakeWaiters()
 	delete(e.ready, node.GetObjectName().Name)
 	delete(e.sliced, node.GetObjectName().Name)
 }
@@ -99,7 +99,7 @@ func (e *Events) missedNode(node coreinformers.DeletedNode) {
 func (e *Events) sawSlice(slice *resourcev1.ResourceSlice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.changed()
+	defer e.wakeWaiters()
 	if e.last = time.Now(); len(e.slices) == 0 || e.first.IsZero() {
 		e.first = e.last
 	}
@@ -112,7 +112,7 @@ func (e *Events) sawSlice(slice *resourcev1.ResourceSlice) {
 func (e *Events) missedSlice(slice resourceinformers.DeletedResourceSlice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.changed()
+	defer e.wakeWaiters()
 	delete(e.slices, slice.GetObjectName().Name)
 }
 
@@ -126,12 +126,12 @@ func (e *Events) Forget() {
 
 // AwaitReady waits for that many nodes that are or were Ready.
 func (e *Events) AwaitReady(ctx context.Context, count int) error {
-	return e.await(ctx, "ready nodes", count, func() int { return min(count, len(e.ready)) })
+	return e.awaitCount(ctx, "ready nodes", count, func() int { return min(count, len(e.ready)) })
 }
 
 // AwaitSlices waits until there are that many slices.
 func (e *Events) AwaitSlices(ctx context.Context, count int) error {
-	return e.await(ctx, "slices", count, func() int { return len(e.slices) })
+	return e.awaitCount(ctx, "slices", count, func() int { return len(e.slices) })
 }
 
 // Published waits for that many slices and returns the time from the first of
@@ -145,7 +145,7 @@ func (e *Events) Published(ctx context.Context, count int) (time.Duration, error
 
 // Latency waits for the node's slice and returns the time from Ready to it.
 func (e *Events) Latency(ctx context.Context, node string) (time.Duration, error) {
-	err := e.await(ctx, "steps, Ready and a slice, of node "+node, 2, func() int {
+	err := e.awaitCount(ctx, "steps, Ready and a slice, of node "+node, 2, func() int {
 		steps := 0
 		for _, at := range []time.Time{e.ready[node], e.sliced[node]} {
 			if !at.IsZero() {

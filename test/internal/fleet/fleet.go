@@ -112,11 +112,11 @@ func StartSidecar(ctx context.Context, c *cluster.Cluster, kubeconfig string, ar
 // Machine names the machine and the versions that figures are of.
 func Machine(c *cluster.Cluster) string {
 	versions := c.Versions()
-	return fmt.Sprintf("Kubernetes %s, kwok %s, %s, %s, %d CPUs", versions.Kubernetes, versions.Kwok, runtime.Version(), processor(), runtime.NumCPU())
+	return fmt.Sprintf("Kubernetes %s, kwok %s, %s, %s, %d CPUs", versions.Kubernetes, versions.Kwok, runtime.Version(), processorName(), runtime.NumCPU())
 }
 
-// processor names the machine's processor, where that can be told.
-func processor() string {
+// processorName names the machine's processor, where that can be told.
+func processorName() string {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH

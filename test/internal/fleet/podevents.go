@@ -37,11 +37,11 @@ func WatchPods(ctx context.Context, client kubernetes.Interface) (*PodEvents, er
 	for step := range e.seen {
 		e.seen[step] = map[string]time.Time{}
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(forget))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(dropUnusedFields))
 	pods := coreinformers.ToTypedPodInformer(factory.Core().V1().Pods()).TypedInformer()
 	_, err := pods.AddTypedEventHandler(coreinformers.PodHandlerFuncs{
-		AddFunc:    e.saw,
-		UpdateFunc: func(_, pod *corev1.Pod) { e.saw(pod) },
+		AddFunc:    e.notePod,
+		UpdateFunc: func(_, pod *corev1.Pod) { e.notePod(pod) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -51,7 +51,7 @@ func WatchPods(ctx context.Context, client kubernetes.Interface) (*PodEvents, er
 	return e, nil
 }
 
-func (e *PodEvents) saw(pod *corev1.Pod) {
+func (e *PodEvents) notePod(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	name := pod.Namespace + "/" + pod.Name
@@ -63,7 +63,7 @@ func (e *PodEvents) saw(pod *corev1.Pod) {
 	first(Bound, pod.Spec.NodeName != "")
 	first(Prepared, IsPrepared(pod))
 	first(Running, pod.Status.Phase == corev1.PodRunning)
-	e.changed()
+	e.wakeWaiters()
 }
 
 // IsPrepared reports whether all claims of a Pod are prepared.
@@ -79,14 +79,14 @@ func IsPrepared(pod *corev1.Pod) bool {
 // Await waits until that many Pods have come so far, and returns when the first
 // and the last of them did.
 func (e *PodEvents) Await(ctx context.Context, step Step, count int) (first, last time.Time, err error) {
-	err = e.await(ctx, stepNames[step], count, func() int { return min(count, len(e.seen[step])) })
+	err = e.awaitCount(ctx, stepNames[step], count, func() int { return min(count, len(e.seen[step])) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first, last = bounds(e.seen[step])
+	first, last = firstAndLast(e.seen[step])
 	return first, last, err
 }
 
-func bounds(times map[string]time.Time) (first, last time.Time) {
+func firstAndLast(times map[string]time.Time) (first, last time.Time) {
 	for _, at := range times {
 		if first.IsZero() || at.Before(first) {
 			first = at

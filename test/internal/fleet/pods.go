@@ -64,15 +64,15 @@ func CreateAllocated(ctx context.Context, client kubernetes.Interface, pod *core
 	if err != nil {
 		return fmt.Errorf("create claim %s: %w", pod.Name, err)
 	}
-	claim.Status = allocation(created, node, device)
+	claim.Status = allocationStatus(created, node, device)
 	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("allocate claim %s: %w", pod.Name, err)
 	}
 	return nil
 }
 
-// allocation is what the scheduler writes.
-func allocation(pod *corev1.Pod, node, device string) resourcev1.ResourceClaimStatus {
+// allocationStatus is what the scheduler writes.
+func allocationStatus(pod *corev1.Pod, node, device string) resourcev1.ResourceClaimStatus {
 	return resourcev1.ResourceClaimStatus{
 		Allocation: &resourcev1.AllocationResult{
 			Devices: resourcev1.DeviceAllocationResult{

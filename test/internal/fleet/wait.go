@@ -27,15 +27,15 @@ func newWatched() watched {
 	return watched{change: make(chan struct{})}
 }
 
-// changed wakes those who wait. The lock must be held.
-func (w *watched) changed() {
+// wakeWaiters wakes those who wait. The lock must be held.
+func (w *watched) wakeWaiters() {
 	close(w.change)
 	w.change = make(chan struct{})
 }
 
-// await waits until there are as many as wanted. It goes on for as long as there
+// awaitCount waits until there are as many as wanted. It goes on for as long as there
 // come more, or fewer. Have is called with the lock held.
-func (w *watched) await(ctx context.Context, what string, want int, have func() int) error {
+func (w *watched) awaitCount(ctx context.Context, what string, want int, have func() int) error {
 	start := time.Now()
 	last := -1
 	idle, tell := time.NewTimer(patience), time.NewTicker(progressEvery)

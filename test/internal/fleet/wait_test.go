@@ -27,19 +27,19 @@ func TestAwait(t *testing.T) {
 				time.Sleep(patience - time.Second)
 				w.mu.Lock()
 				have++
-				w.changed()
+				w.wakeWaiters()
 				w.mu.Unlock()
 			}
 		}()
 		count := func() int { return have }
-		err := w.await(t.Context(), "things", 5, count)
+		err := w.awaitCount(t.Context(), "things", 5, count)
 		require.EqualError(t, err, "wait for 5 things: there are 4 after 4m56s, and for the last 1m0s nothing has changed")
 		require.Equal(t, 0, told[0])
 		require.Equal(t, 4, told[len(told)-1])
-		require.NoError(t, w.await(t.Context(), "things", 4, count))
+		require.NoError(t, w.awaitCount(t.Context(), "things", 4, count))
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, w.await(ended, "things", 5, count), context.Canceled)
+		require.ErrorIs(t, w.awaitCount(ended, "things", 5, count), context.Canceled)
 	})
 }

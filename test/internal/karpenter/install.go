@@ -9,10 +9,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 )
 
-// install applies the custom resource definitions of Karpenter and of its KWOK
+// installDefinitions applies the custom resource definitions of Karpenter and of its KWOK
 // provider, which are files of its module.
-func install(ctx context.Context, c *cluster.Cluster) error {
-	module, err := gomod.Download(ctx, dir(), "sigs.k8s.io/karpenter")
+func installDefinitions(ctx context.Context, c *cluster.Cluster) error {
+	module, err := gomod.Download(ctx, moduleDir(), "sigs.k8s.io/karpenter")
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,14 @@ const Component = "karpenter"
 // Binary builds Karpenter and returns its path. It builds once per process.
 var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(sidecar.Root(), "bin", "karpenter")
-	if err := sidecar.Build(dir(), path, "./provider"); err != nil {
+	if err := sidecar.Build(moduleDir(), path, "./provider"); err != nil {
 		return "", err
 	}
 	return path, nil
 })
 
-// dir has the module that requires Karpenter.
-func dir() string { return filepath.Join(sidecar.Root(), "test", "karpenter") }
+// moduleDir has the module that requires Karpenter.
+func moduleDir() string { return filepath.Join(sidecar.Root(), "test", "karpenter") }
 
 // Options say with what Karpenter runs. The zero value is Karpenter by its own
 // defaults.
@@ -47,13 +47,13 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := install(ctx, c); err != nil {
+	if err := installDefinitions(ctx, c); err != nil {
 		return err
 	}
-	return c.AddComponent(Component, binary, o.arguments()...)
+	return c.AddComponent(Component, binary, o.commandArguments()...)
 }
 
-func (o Options) arguments() []string {
+func (o Options) commandArguments() []string {
 	return []string{
 		// By default Karpenter makes no nodes for Pods with claims.
 		"--ignore-dra-requests=" + strconv.FormatBool(len(o.Templates) == 0),

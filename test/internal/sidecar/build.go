@@ -32,7 +32,7 @@ var Programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for _, plugin := range plugins {
-		if err := link(ctlName, filepath.Join(dir, plugin)); err != nil {
+		if err := ensureLink(ctlName, filepath.Join(dir, plugin)); err != nil {
 			return "", err
 		}
 	}
@@ -62,8 +62,8 @@ func Build(dir, output string, packages ...string) error {
 	return nil
 }
 
-// link makes path a symbolic link to target, unless it is one.
-func link(target, path string) error {
+// ensureLink makes path a symbolic link to target, unless it is one.
+func ensureLink(target, path string) error {
 	if there, err := os.Readlink(path); err == nil && there == target {
 		return nil
 	}

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// environment returns the variables of the container in the manifests, so that the
+// containerEnvironment returns the variables of the container in the manifests, so that the
 // process runs as in a Pod. Those of the caller replace them.
-func environment() ([]string, error) {
+func containerEnvironment() ([]string, error) {
 	path := filepath.Join(Root(), "kustomize", "sidecar", "container.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {

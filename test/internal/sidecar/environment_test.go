@@ -8,7 +8,7 @@ import (
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	variables, err := environment()
+	variables, err := containerEnvironment()
 	require.NoError(t, err)
 	require.Equal(t, []string{"GOGC=200", "GOMEMLIMIT=200MiB"}, variables)
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// sample reads one line of the Prometheus text format, and reports whether it is
+// parseSample reads one line of the Prometheus text format, and reports whether it is
 // of the metric and has the labels.
-func sample(line, name string, labels []string) (float64, bool) {
+func parseSample(line, name string, labels []string) (float64, bool) {
 	rest, found := strings.CutPrefix(line, name)
 	if !found || rest == "" || rest[0] != ' ' && rest[0] != '{' {
 		return 0, false

@@ -67,7 +67,7 @@ func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	variables, err := environment()
+	variables, err := containerEnvironment()
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +129,11 @@ func AddressIn(log string) string {
 
 // IsReady reports whether the sidecar says that it is ready.
 func (p *Process) IsReady(ctx context.Context) bool {
-	_, err := p.get(ctx, "/readyz")
+	_, err := p.getPath(ctx, "/readyz")
 	return err == nil
 }
 
-func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
+func (p *Process) getPath(ctx context.Context, path string) ([]byte, error) {
 	if p.URL == "" {
 		address := AddressIn(p.Log)
 		if address == "" {
@@ -160,14 +160,14 @@ func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
 // Metric sums the values of all series of a metric whose labels contain the
 // given pairs, such as `verb="create"`.
 func (p *Process) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
-	body, err := p.get(ctx, "/metrics")
+	body, err := p.getPath(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}
 	sum := 0.0
 	lines := bufio.NewScanner(bytes.NewReader(body))
 	for lines.Scan() {
-		if value, ok := sample(lines.Text(), name, labels); ok {
+		if value, ok := parseSample(lines.Text(), name, labels); ok {
 			sum += value
 		}
 	}
@@ -181,15 +181,15 @@ func (p *Process) PID() int {
 
 // Stop asks the sidecar to end and waits until it has.
 func (p *Process) Stop() error {
-	return p.end(syscall.SIGTERM)
+	return p.endBySignal(syscall.SIGTERM)
 }
 
 // Kill ends the sidecar without a chance to clean up.
 func (p *Process) Kill() error {
-	return p.end(syscall.SIGKILL)
+	return p.endBySignal(syscall.SIGKILL)
 }
 
-func (p *Process) end(signal syscall.Signal) error {
+func (p *Process) endBySignal(signal syscall.Signal) error {
 	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end %s: %w", p.name, err)
 	}

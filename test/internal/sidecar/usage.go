@@ -27,12 +27,12 @@ func (p *Process) CPUTime() (time.Duration, error) {
 func CPUTimeOf(pid int) (time.Duration, error) { return cpuTime(pid) }
 
 // ResidentMemory is how much memory the process has now, in bytes.
-func (p *Process) ResidentMemory() (int64, error) { return p.memory("VmRSS") }
+func (p *Process) ResidentMemory() (int64, error) { return p.readMemory("VmRSS") }
 
 // PeakMemory is the most memory that the process has had, in bytes.
-func (p *Process) PeakMemory() (int64, error) { return p.memory("VmHWM") }
+func (p *Process) PeakMemory() (int64, error) { return p.readMemory("VmHWM") }
 
-func (p *Process) memory(field string) (int64, error) {
+func (p *Process) readMemory(field string) (int64, error) {
 	bytes, err := memoryOf(p.PID(), field)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of %s: %w", p.name, err)
@@ -68,7 +68,7 @@ func statusBytes(status, field string) (int64, error) {
 // --profiling, and returns what is left, in bytes.
 func (p *Process) HeapAfterCollection(ctx context.Context) (int64, error) {
 	// Not from the metrics: by the time that they are made there is garbage again.
-	profile, err := p.get(ctx, "/debug/pprof/heap?gc=1&debug=1")
+	profile, err := p.getPath(ctx, "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
 	}

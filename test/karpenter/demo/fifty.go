@@ -29,7 +29,7 @@ func (s *story) runFifty(ctx context.Context) error {
 	}
 	var last time.Time
 	for _, pod := range pods {
-		running, err := s.await(ctx, timeline.PodRunning, pod)
+		running, err := s.awaitStep(ctx, timeline.PodRunning, pod)
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ func printAdded(added []timeline.Added) error {
 		{"Pod bound to PodReadyToStartContainers", timeline.Preparing(added)},
 		{"both", timeline.Both(added)},
 	} {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, milliseconds(timeline.Percentile(0.5, row.took)), milliseconds(timeline.Percentile(0.95, row.took)))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, formatMilliseconds(timeline.Percentile(0.5, row.took)), formatMilliseconds(timeline.Percentile(0.95, row.took)))
 	}
 	return w.Flush()
 }
 
-func milliseconds(d time.Duration) string {
+func formatMilliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }

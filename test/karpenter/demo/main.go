@@ -14,7 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := play(ctx)
+	err := playStory(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-func play(ctx context.Context) error {
+func playStory(ctx context.Context) error {
 	unlock, err := show.Lock(ctx, os.Stdout)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func play(ctx context.Context) error {
 	return show.Play{
 		Name:    show.Name(),
 		Command: "make demo-karpenter",
-		Acts:    []func(context.Context) error{s.compile, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty, s.sayWhatIsNext},
-		Running: s.running,
+		Acts:    []func(context.Context) error{s.compilePrograms, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty, s.sayWhatIsNext},
+		Running: s.runningDemo,
 	}.Run(ctx, os.Stdout)
 }

@@ -40,8 +40,8 @@ type story struct {
 	teller   teller
 }
 
-// compile comes first, so that no cluster waits for it.
-func (s *story) compile(context.Context) error {
+// compilePrograms comes first, so that no cluster waits for it.
+func (s *story) compilePrograms(context.Context) error {
 	return show.Compile(os.Stdout, "kwok-dra and Karpenter", func() error {
 		if _, err := sidecar.Programs(); err != nil {
 			return err
@@ -62,9 +62,9 @@ func (s *story) startCluster(ctx context.Context) error {
 	return err
 }
 
-// templates are the profiles of the catalogue that both kwok-dra and Karpenter
+// templateFiles are the profiles of the catalogue that both kwok-dra and Karpenter
 // read.
-func templates() []string {
+func templateFiles() []string {
 	var paths []string
 	for _, profile := range []string{"nvidia-h100", "nvidia-t4"} {
 		paths = append(paths, filepath.Join(sidecar.Root(), "kustomize", "profiles", profile, "template.yaml"))
@@ -79,7 +79,7 @@ func (s *story) startSidecar(ctx context.Context) error {
 		return err
 	}
 	arguments := []string{"--kubeconfig", kubeconfig}
-	for _, path := range templates() {
+	for _, path := range templateFiles() {
 		arguments = append(arguments, "--config", path)
 	}
 	s.sidecar, err = sidecar.Start(ctx, s.cluster, arguments...)
@@ -92,7 +92,7 @@ func (s *story) startSidecar(ctx context.Context) error {
 func (s *story) startKarpenter(ctx context.Context) error {
 	show.Chapter(os.Stdout, "Karpenter with its KWOK provider, whose instance types have the same devices")
 	types := filepath.Join(sidecar.Root(), "kustomize", "karpenter", "instance-types", "instance_types.json")
-	if err := karpenter.Start(ctx, s.cluster, karpenter.Options{InstanceTypes: types, Templates: templates()}); err != nil {
+	if err := karpenter.Start(ctx, s.cluster, karpenter.Options{InstanceTypes: types, Templates: templateFiles()}); err != nil {
 		return err
 	}
 	config, err := admin.Config(s.cluster.Kubeconfig())
@@ -102,7 +102,7 @@ func (s *story) startKarpenter(ctx context.Context) error {
 	if s.client, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	if s.timeline, err = timeline.Watch(ctx, config, s.teller.tell); err != nil {
+	if s.timeline, err = timeline.Watch(ctx, config, s.teller.printMark); err != nil {
 		return err
 	}
 	if err := show.Apply(ctx, s.cluster, manifests, "karpenter.yaml"); err != nil {
@@ -118,12 +118,12 @@ func (s *story) startKarpenter(ctx context.Context) error {
 func (s *story) closeLoop(ctx context.Context) error {
 	show.Chapter(os.Stdout, "A Pod that claims 8 GPUs, and the node that Karpenter creates for it")
 	const pod = "training"
-	s.teller.start()
-	defer s.teller.stop()
+	s.teller.startPrinting()
+	defer s.teller.stopPrinting()
 	if err := show.Apply(ctx, s.cluster, manifests, "training.yaml"); err != nil {
 		return err
 	}
-	running, err := s.await(ctx, timeline.PodRunning, pod)
+	running, err := s.awaitStep(ctx, timeline.PodRunning, pod)
 	if err != nil {
 		return err
 	}
@@ -132,21 +132,21 @@ func (s *story) closeLoop(ctx context.Context) error {
 		return fmt.Errorf("get node: %w", err)
 	}
 	// The KWOK provider makes the name of the NodeClaim the node's hostname.
-	if _, err := s.await(ctx, timeline.NodeClaimInitialized, node.Labels[corev1.LabelHostname]); err != nil {
+	if _, err := s.awaitStep(ctx, timeline.NodeClaimInitialized, node.Labels[corev1.LabelHostname]); err != nil {
 		return err
 	}
 	if err := s.client.CoreV1().Pods("default").Delete(ctx, pod, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete Pod: %w", err)
 	}
 	for _, step := range []timeline.Step{timeline.NodeGone, timeline.SlicesGone} {
-		if _, err := s.await(ctx, step, running.Detail); err != nil {
+		if _, err := s.awaitStep(ctx, step, running.Detail); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *story) await(ctx context.Context, step timeline.Step, name string) (timeline.Mark, error) {
+func (s *story) awaitStep(ctx context.Context, step timeline.Step, name string) (timeline.Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.timeline.Await(ctx, step, name)
@@ -165,10 +165,10 @@ Look around:
 To remove all of it:
 
   make demo-down
-`, s.running().Access(), filepath.Join(s.cluster.Logs(), karpenter.Component+".log"))
+`, s.runningDemo().Access(), filepath.Join(s.cluster.Logs(), karpenter.Component+".log"))
 	return nil
 }
 
-func (s *story) running() *show.Running {
+func (s *story) runningDemo() *show.Running {
 	return show.NewRunning("make demo-karpenter", s.cluster, s.path, s.sidecar)
 }

@@ -36,21 +36,21 @@ type teller struct {
 	begin   time.Time
 }
 
-// start begins to print what happens, with the time since the first mark.
-func (t *teller) start() {
+// startPrinting begins to print what happens, with the time since the first mark.
+func (t *teller) startPrinting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.telling, t.begin = true, time.Time{}
 }
 
-// stop ends printing.
-func (t *teller) stop() {
+// stopPrinting ends printing.
+func (t *teller) stopPrinting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.telling = false
 }
 
-func (t *teller) tell(mark timeline.Mark) {
+func (t *teller) printMark(mark timeline.Mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.telling {

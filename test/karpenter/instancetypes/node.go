@@ -26,7 +26,7 @@ func syntheticNode(nodePool *v1.NodePool, it *cloudprovider.InstanceType) *corev
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        nodeName(it),
 			UID:         types.UID(it.Name),
-			Labels:      labels(claim, it),
+			Labels:      commonLabels(claim, it),
 			Annotations: annotations,
 		},
 		Status: corev1.NodeStatus{
@@ -42,9 +42,9 @@ func nodeName(it *cloudprovider.InstanceType) string {
 	return strings.ReplaceAll(strings.ToLower(it.Name), "_", "-")
 }
 
-// labels are those that all nodes of the type have. What differs between them,
+// commonLabels are those that all nodes of the type have. What differs between them,
 // such as the zone where there are several, is not known before a node is there.
-func labels(claim *scheduling.NodeClaimTemplate, it *cloudprovider.InstanceType) map[string]string {
+func commonLabels(claim *scheduling.NodeClaimTemplate, it *cloudprovider.InstanceType) map[string]string {
 	known := requirements.NewRequirements(claim.Requirements.Values()...)
 	known.Add(it.Requirements.Values()...)
 	known.Add(sharedRequirements(it.Offerings)...)

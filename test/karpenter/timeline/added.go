@@ -43,20 +43,20 @@ func Percentile(share float64, all []time.Duration) time.Duration {
 
 // Publishing is what publishing took, of each.
 func Publishing(all []Added) []time.Duration {
-	return each(all, func(a Added) time.Duration { return a.Publishing })
+	return eachDuration(all, func(a Added) time.Duration { return a.Publishing })
 }
 
 // Preparing is what preparing took, of each.
 func Preparing(all []Added) []time.Duration {
-	return each(all, func(a Added) time.Duration { return a.Preparing })
+	return eachDuration(all, func(a Added) time.Duration { return a.Preparing })
 }
 
 // Both is what both took together, of each.
 func Both(all []Added) []time.Duration {
-	return each(all, func(a Added) time.Duration { return a.Publishing + a.Preparing })
+	return eachDuration(all, func(a Added) time.Duration { return a.Publishing + a.Preparing })
 }
 
-func each(all []Added, of func(Added) time.Duration) []time.Duration {
+func eachDuration(all []Added, of func(Added) time.Duration) []time.Duration {
 	durations := make([]time.Duration, len(all))
 	for i := range all {
 		durations[i] = of(all[i])

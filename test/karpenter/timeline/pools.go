@@ -27,7 +27,7 @@ func (t *Timeline) sawSlice(slice *resourcev1.ResourceSlice) {
 	complete, devices := isComplete(t.slices[node], seen)
 	t.mu.Unlock()
 	if complete {
-		t.mark(PoolComplete, Pool(node, slice.Spec.Driver), fmt.Sprintf("%d devices of %s", devices, slice.Spec.Driver))
+		t.markOnce(PoolComplete, Pool(node, slice.Spec.Driver), fmt.Sprintf("%d devices of %s", devices, slice.Spec.Driver))
 	}
 }
 
@@ -54,6 +54,6 @@ func (t *Timeline) missedSlice(slice *resourcev1.ResourceSlice) {
 	left := len(t.slices[node])
 	t.mu.Unlock()
 	if left == 0 {
-		t.mark(SlicesGone, node, "")
+		t.markOnce(SlicesGone, node, "")
 	}
 }

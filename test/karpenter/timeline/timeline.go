@@ -74,7 +74,7 @@ func Watch(ctx context.Context, config *rest.Config, tell func(Mark)) (*Timeline
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	t := &Timeline{tell: tell, change: make(chan struct{}), marks: map[Step]map[string]Mark{}, slices: map[string]map[string]seenSlice{}}
-	return t, t.watch(ctx, client, dynamicClient)
+	return t, t.startWatching(ctx, client, dynamicClient)
 }
 
 // Find returns a mark, if there is one yet.
@@ -114,8 +114,8 @@ func (t *Timeline) Await(ctx context.Context, step Step, name string) (Mark, err
 	}
 }
 
-// mark marks a step that happens for the first time.
-func (t *Timeline) mark(step Step, name, detail string) {
+// markOnce marks a step that happens for the first time.
+func (t *Timeline) markOnce(step Step, name, detail string) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -100,7 +100,7 @@ func TestAwait(t *testing.T) {
 		tl := newTimeline(nil)
 		go func() {
 			time.Sleep(time.Second)
-			tl.mark(NodeGone, "n", "")
+			tl.markOnce(NodeGone, "n", "")
 		}()
 		mark, err := tl.Await(t.Context(), NodeGone, "n")
 		require.NoError(t, err)

@@ -19,17 +19,17 @@ import (
 
 var nodeClaims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 
-// watch starts the informers and returns when they have seen what there is.
-func (t *Timeline) watch(ctx context.Context, client kubernetes.Interface, dynamicClient dynamic.Interface) error {
+// startWatching starts the informers and returns when they have seen what there is.
+func (t *Timeline) startWatching(ctx context.Context, client kubernetes.Interface, dynamicClient dynamic.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	dynamicFactory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
 	var synced []cache.InformerSynced
 	for _, err := range []error{
-		handle(&synced, factory.Core().V1().Pods().Informer(), t.sawPod, t.missedPod),
-		handle(&synced, factory.Core().V1().Nodes().Informer(), t.sawNode, t.missedNode),
-		handle(&synced, factory.Resource().V1().ResourceClaims().Informer(), t.sawClaim, func(*resourcev1.ResourceClaim) {}),
-		handle(&synced, factory.Resource().V1().ResourceSlices().Informer(), t.sawSlice, t.missedSlice),
-		handle(&synced, dynamicFactory.ForResource(nodeClaims).Informer(), t.sawNodeClaim, func(*unstructured.Unstructured) {}),
+		addHandler(&synced, factory.Core().V1().Pods().Informer(), t.sawPod, t.missedPod),
+		addHandler(&synced, factory.Core().V1().Nodes().Informer(), t.sawNode, t.missedNode),
+		addHandler(&synced, factory.Resource().V1().ResourceClaims().Informer(), t.sawClaim, func(*resourcev1.ResourceClaim) {}),
+		addHandler(&synced, factory.Resource().V1().ResourceSlices().Informer(), t.sawSlice, t.missedSlice),
+		addHandler(&synced, dynamicFactory.ForResource(nodeClaims).Informer(), t.sawNodeClaim, func(*unstructured.Unstructured) {}),
 	} {
 		if err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
@@ -43,7 +43,7 @@ func (t *Timeline) watch(ctx context.Context, client kubernetes.Interface, dynam
 	return nil
 }
 
-func handle[T any](synced *[]cache.InformerSynced, informer cache.SharedIndexInformer, saw, missed func(T)) error {
+func addHandler[T any](synced *[]cache.InformerSynced, informer cache.SharedIndexInformer, saw, missed func(T)) error {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { saw(object.(T)) },
 		UpdateFunc: func(_, object any) { saw(object.(T)) },
@@ -62,35 +62,35 @@ func handle[T any](synced *[]cache.InformerSynced, informer cache.SharedIndexInf
 }
 
 func (t *Timeline) sawPod(pod *corev1.Pod) {
-	t.mark(PodCreated, pod.Name, "")
+	t.markOnce(PodCreated, pod.Name, "")
 	if pod.Spec.NodeName != "" {
-		t.mark(PodBound, pod.Name, pod.Spec.NodeName)
+		t.markOnce(PodBound, pod.Name, pod.Spec.NodeName)
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReadyToStartContainers && condition.Status == corev1.ConditionTrue {
-			t.mark(PodPrepared, pod.Name, pod.Spec.NodeName)
+			t.markOnce(PodPrepared, pod.Name, pod.Spec.NodeName)
 		}
 	}
 	if pod.Status.Phase == corev1.PodRunning {
-		t.mark(PodRunning, pod.Name, pod.Spec.NodeName)
+		t.markOnce(PodRunning, pod.Name, pod.Spec.NodeName)
 	}
 }
 
 func (t *Timeline) missedPod(pod *corev1.Pod) {
-	t.mark(PodGone, pod.Name, pod.Spec.NodeName)
+	t.markOnce(PodGone, pod.Name, pod.Spec.NodeName)
 }
 
 func (t *Timeline) sawNode(node *corev1.Node) {
-	t.mark(NodeCreated, node.Name, node.Labels[corev1.LabelInstanceTypeStable])
+	t.markOnce(NodeCreated, node.Name, node.Labels[corev1.LabelInstanceTypeStable])
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			t.mark(NodeReady, node.Name, "")
+			t.markOnce(NodeReady, node.Name, "")
 		}
 	}
 }
 
 func (t *Timeline) missedNode(node *corev1.Node) {
-	t.mark(NodeGone, node.Name, "")
+	t.markOnce(NodeGone, node.Name, "")
 }
 
 func (t *Timeline) sawClaim(claim *resourcev1.ResourceClaim) {
@@ -98,7 +98,7 @@ func (t *Timeline) sawClaim(claim *resourcev1.ResourceClaim) {
 		return
 	}
 	devices := len(claim.Status.Allocation.Devices.Results)
-	t.mark(ClaimAllocated, claim.Name, fmt.Sprintf("%d of %s", devices, claim.Status.Allocation.Devices.Results[0].Driver))
+	t.markOnce(ClaimAllocated, claim.Name, fmt.Sprintf("%d of %s", devices, claim.Status.Allocation.Devices.Results[0].Driver))
 }
 
 func (t *Timeline) sawNodeClaim(object *unstructured.Unstructured) {
@@ -106,7 +106,7 @@ func (t *Timeline) sawNodeClaim(object *unstructured.Unstructured) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &claim); err != nil {
 		return // of another version; who waits for it says so
 	}
-	t.mark(NodeClaimCreated, claim.Name, claim.Annotations[karpenterv1.DRADriversAnnotationKey])
+	t.markOnce(NodeClaimCreated, claim.Name, claim.Annotations[karpenterv1.DRADriversAnnotationKey])
 	for _, condition := range []struct {
 		kind string
 		step Step
@@ -116,10 +116,10 @@ func (t *Timeline) sawNodeClaim(object *unstructured.Unstructured) {
 		{karpenterv1.ConditionTypeInitialized, NodeClaimInitialized},
 	} {
 		if claim.StatusConditions().IsTrue(condition.kind) {
-			t.mark(condition.step, claim.Name, claim.Status.NodeName)
+			t.markOnce(condition.step, claim.Name, claim.Status.NodeName)
 		}
 	}
 	if claim.DeletionTimestamp != nil {
-		t.mark(NodeClaimDeleted, claim.Name, claim.Status.NodeName)
+		t.markOnce(NodeClaimDeleted, claim.Name, claim.Status.NodeName)
 	}
 }

@@ -34,7 +34,7 @@ func ReadJUnit(file string) (specs []Spec, seconds float64, err error) {
 		return nil, 0, fmt.Errorf("read report %s: %w", file, err)
 	}
 	for _, s := range suite.Steps {
-		spec := Spec{Name: s.title(), Result: Passed, Seconds: math.Round(s.Seconds*10) / 10}
+		spec := Spec{Name: s.shortTitle(), Result: Passed, Seconds: math.Round(s.Seconds*10) / 10}
 		if s.Failure != nil {
 			spec.Result, spec.Message = Failed, strings.TrimSpace(*s.Failure)
 		}
@@ -54,8 +54,8 @@ const overall = " overall ("
 
 func (s step) isOverall() bool { return strings.Contains(s.Name, overall) }
 
-// title is the name without the program, and without where its configuration is.
-func (s step) title() string {
+// shortTitle is the name without the program, and without where its configuration is.
+func (s step) shortTitle() string {
 	name := strings.TrimPrefix(s.Name, "ClusterLoaderV2 ")
 	title, _, _ := strings.Cut(name, overall)
 	if title != name {

@@ -104,7 +104,7 @@ func Read(file, label string) ([]Spec, error) {
 	for _, suite := range suites {
 		for _, e := range suite.SpecReports {
 			// What runs before and after all specs is told where it fails.
-			if spec := e.spec(); spec.Result == Failed || e.LeafNodeType == "It" && e.has(label) {
+			if spec := e.toSpec(); spec.Result == Failed || e.LeafNodeType == "It" && e.hasLabel(label) {
 				specs = append(specs, spec)
 			}
 		}
@@ -112,24 +112,24 @@ func Read(file, label string) ([]Spec, error) {
 	return specs, nil
 }
 
-func (e entry) has(label string) bool {
+func (e entry) hasLabel(label string) bool {
 	return label == "" || slices.Contains(slices.Concat(append(e.ContainerHierarchyLabels, e.LeafNodeLabels)...), label)
 }
 
-func (e entry) spec() Spec {
+func (e entry) toSpec() Spec {
 	words := slices.Concat(e.ContainerHierarchyTexts, []string{e.LeafNodeText})
 	if e.LeafNodeType != "It" {
 		words = append(words, e.LeafNodeType)
 	}
 	return Spec{
 		Name:    strings.Join(strings.Fields(strings.Join(words, " ")), " "),
-		Result:  e.result(),
+		Result:  e.toResult(),
 		Seconds: e.RunTime.Round(100 * time.Millisecond).Seconds(),
 		Message: strings.TrimSpace(e.Failure.Message),
 	}
 }
 
-func (e entry) result() Result {
+func (e entry) toResult() Result {
 	switch {
 	case e.State == "passed":
 		return Passed

@@ -25,13 +25,13 @@ func Table(out io.Writer, suites []*Suite) error {
 		return err
 	}
 	for _, s := range suites {
-		tell(out, s)
+		writeSuite(out, s)
 	}
 	return nil
 }
 
-// tell says why specs failed or were not run, and counts.
-func tell(out io.Writer, s *Suite) {
+// writeSuite says why specs failed or were not run, and counts.
+func writeSuite(out io.Writer, s *Suite) {
 	fmt.Fprintln(out)
 	if s.Skipped != "" {
 		fmt.Fprintf(out, "%s: %s, %s\n", s.Name, Skipped, s.Skipped)
@@ -64,10 +64,10 @@ func tell(out io.Writer, s *Suite) {
 	if s.Kubernetes != "" { // unless there has been no cluster
 		name += " on Kubernetes " + s.Kubernetes
 	}
-	fmt.Fprintf(out, "%s: %s\n", name, s.total())
+	fmt.Fprintf(out, "%s: %s\n", name, s.describeTotal())
 }
 
-func (s *Suite) total() string {
+func (s *Suite) describeTotal() string {
 	if s.Problem != "" {
 		return s.Problem
 	}

@@ -35,13 +35,13 @@ func (a *arriving) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.sidecar, err = a.latencies(ctx, "sidecar"); err != nil {
+	if a.sidecar, err = a.readLatencies(ctx, "sidecar"); err != nil {
 		return err
 	}
 	if err := process.Stop(); err != nil {
 		return err
 	}
-	if err := a.clear(ctx); err != nil {
+	if err := a.deleteSlices(ctx); err != nil {
 		return err
 	}
 	if err := a.startStage(ctx, "latency"); err != nil {
@@ -50,13 +50,13 @@ func (a *arriving) run(ctx context.Context) error {
 	if err := a.events.AwaitSlices(ctx, a.nodes); err != nil {
 		return err
 	}
-	if a.stage, err = a.latencies(ctx, "stage"); err != nil {
+	if a.stage, err = a.readLatencies(ctx, "stage"); err != nil {
 		return err
 	}
 	return a.removeStage(ctx)
 }
 
-func (a *arriving) latencies(ctx context.Context, kind string) ([]time.Duration, error) {
+func (a *arriving) readLatencies(ctx context.Context, kind string) ([]time.Duration, error) {
 	var all []time.Duration
 	for i := range a.newNodes {
 		name := fmt.Sprintf("%s-%d", kind, i)
@@ -80,17 +80,17 @@ func (a *arriving) print(out io.Writer) {
 		share float64
 		aim   string
 	}{{0.5, "<= 50 ms, <= Stage"}, {0.95, "<= Stage"}} {
-		mine, theirs := milliseconds(at(a.sidecar, row.share)), milliseconds(at(a.stage, row.share))
+		mine, theirs := inMilliseconds(quantile(a.sidecar, row.share)), inMilliseconds(quantile(a.stage, row.share))
 		fmt.Fprintf(out, "Ready to slice, p%.0f, ms\t%.1f\t%.1f\t%.2f\t%s\n", row.share*100, mine, theirs, mine/theirs, row.aim)
 	}
 }
 
-// at returns the latency that a share of all, such as 0.5, stay below.
-func at(latencies []time.Duration, share float64) time.Duration {
+// quantile returns the latency that a share of all, such as 0.5, stay below.
+func quantile(latencies []time.Duration, share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(latencies))
 	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }
 
-func milliseconds(d time.Duration) float64 {
+func inMilliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000
 }

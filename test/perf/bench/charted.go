@@ -28,8 +28,8 @@ type charted struct {
 
 func newCharted(w *world) part {
 	c := &charted{world: w}
-	template := &way{name: "by template", run: c.by(fleet.Template)}
-	chart := &way{name: "by chart", run: c.by(strings.Replace(fleet.Template, "spec:\n", "spec:\n"+driverPod, 1))}
+	template := &way{name: "by template", run: c.publishByTemplate(fleet.Template)}
+	chart := &way{name: "by chart", run: c.publishByTemplate(strings.Replace(fleet.Template, "spec:\n", "spec:\n"+driverPod, 1))}
 	c.comparison = comparison{unit: "slice", count: w.nodes, limits: []*way{template}, ways: []*way{chart, template}}
 	return part{
 		title: fmt.Sprintf("Publishing the fleet by template and by chart, %d rounds", w.rounds),
@@ -41,7 +41,7 @@ func newCharted(w *world) part {
 
 // run keeps the nodes Ready meanwhile, or the Pods would not be.
 func (c *charted) run(ctx context.Context) (err error) {
-	if err := c.heartbeat(ctx); err != nil {
+	if err := c.playHeartbeats(ctx); err != nil {
 		return err
 	}
 	if err := fleet.CreateNamespace(ctx, c.client, driverNamespace); err != nil {
@@ -73,16 +73,16 @@ func (c *charted) createDriverPod(ctx context.Context, node string) error {
 	return err
 }
 
-// by has a template come while the sidecar runs. What is measured begins with it: for driver
+// publishByTemplate has a template come while the sidecar runs. What is measured begins with it: for driver
 // Pods the sidecar starts to watch them.
-func (c *charted) by(template string) func(context.Context, int) (sample, error) {
+func (c *charted) publishByTemplate(template string) func(context.Context, int) (sample, error) {
 	return func(ctx context.Context, _ int) (sample, error) {
 		process, err := c.startSidecar(ctx, "")
 		if err != nil {
 			return sample{}, err
 		}
 		start := time.Now()
-		s, err := c.publish(ctx, process, template)
+		s, err := c.publishTemplate(ctx, process, template)
 		s.took = time.Since(start)
 		if err != nil {
 			return s, err
@@ -90,7 +90,7 @@ func (c *charted) by(template string) func(context.Context, int) (sample, error)
 		if err := process.Stop(); err != nil {
 			return s, err
 		}
-		return s, c.clear(ctx)
+		return s, c.deleteSlices(ctx)
 	}
 }
 

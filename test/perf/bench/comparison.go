@@ -27,7 +27,7 @@ type way struct {
 	took, cpu []float64
 }
 
-func (w *way) take(ctx context.Context, round int) error {
+func (w *way) takeSample(ctx context.Context, round int) error {
 	if w.rounds > 0 && round >= w.rounds {
 		return nil
 	}
@@ -56,12 +56,12 @@ func (c *comparison) run(ctx context.Context, rounds int) error {
 	start := time.Now()
 	for round := range rounds {
 		for _, w := range pairs.Order(round, c.ways) {
-			if err := w.take(ctx, round); err != nil {
+			if err := w.takeSample(ctx, round); err != nil {
 				return err
 			}
 		}
 		left := time.Since(start) / time.Duration(round+1) * time.Duration(rounds-round-1)
-		fmt.Fprintf(os.Stderr, "  round %d of %d: %ss/s: %s; at most %s left\n", round+1, rounds, c.unit, c.lastRates(round), minutes(left))
+		fmt.Fprintf(os.Stderr, "  round %d of %d: %ss/s: %s; at most %s left\n", round+1, rounds, c.unit, c.lastRates(round), formatMinutes(left))
 	}
 	return nil
 }
@@ -89,15 +89,15 @@ func (c *comparison) print(out io.Writer) {
 	}
 	fmt.Fprintln(out, strings.Join(append(headings, "rounds"), "\t"))
 	for _, w := range c.ways {
-		fmt.Fprintln(out, strings.Join(c.row(w), "\t"))
+		fmt.Fprintln(out, strings.Join(c.formatRow(w), "\t"))
 	}
 }
 
-func (c *comparison) row(w *way) []string {
+func (c *comparison) formatRow(w *way) []string {
 	took, cpu := pairs.Of(w.took), pairs.Of(w.cpu)
 	cells := []string{w.name, fmt.Sprintf("%.0f", float64(c.count)/took.Median)}
 	for _, limit := range c.limits {
-		cells = append(cells, ratio(w, limit, limit.took, w.took))
+		cells = append(cells, formatRatio(w, limit, limit.took, w.took))
 	}
 	each := ""
 	if cpu.Rounds > 0 {
@@ -105,13 +105,13 @@ func (c *comparison) row(w *way) []string {
 	}
 	cells = append(cells, each)
 	for _, limit := range c.limits {
-		cells = append(cells, ratio(w, limit, w.cpu, limit.cpu))
+		cells = append(cells, formatRatio(w, limit, w.cpu, limit.cpu))
 	}
 	return append(cells, fmt.Sprint(took.Rounds))
 }
 
-// ratio is empty for a limit itself.
-func ratio(w, limit *way, of, to []float64) string {
+// formatRatio is empty for a limit itself.
+func formatRatio(w, limit *way, of, to []float64) string {
 	if w == limit {
 		return ""
 	}

@@ -58,9 +58,9 @@ func TestComparisonFails(t *testing.T) {
 func TestAt(t *testing.T) {
 	t.Parallel()
 	latencies := []time.Duration{40, 10, 30, 20}
-	require.EqualValues(t, 30, at(latencies, 0.5))
-	require.EqualValues(t, 40, at(latencies, 0.95))
-	require.EqualValues(t, 40, at(latencies, 1))
+	require.EqualValues(t, 30, quantile(latencies, 0.5))
+	require.EqualValues(t, 40, quantile(latencies, 0.95))
+	require.EqualValues(t, 40, quantile(latencies, 1))
 }
 
 // TestLength: what is told before it starts is of all that is done.
@@ -70,13 +70,13 @@ func TestLength(t *testing.T) {
 	slices, more := *both, *both
 	slices.only, more.rounds = "slices", 22
 	sum := func(w *world) (sum time.Duration) {
-		for _, p := range w.parts() {
+		for _, p := range w.partsInOrder() {
 			sum += p.takes
 		}
 		return sum
 	}
 	require.Greater(t, sum(both), sum(&slices))
 	require.Greater(t, sum(&more), sum(both))
-	require.Equal(t, "1 min", length(nil))
-	require.Equal(t, "3 min", length([]part{{takes: time.Minute}, {takes: 2 * time.Minute}}))
+	require.Equal(t, "1 min", estimateLength(nil))
+	require.Equal(t, "3 min", estimateLength([]part{{takes: time.Minute}, {takes: 2 * time.Minute}}))
 }

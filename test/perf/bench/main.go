@@ -36,7 +36,7 @@ func main() {
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
+	err := runParts(ctx, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -44,24 +44,24 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func runParts(ctx context.Context, o options) (err error) {
 	if o.rounds < 1 {
 		return fmt.Errorf("%d rounds: want at least 1", o.rounds)
 	}
 	w := &world{options: o}
-	parts := w.parts()
+	parts := w.partsInOrder()
 	if len(parts) == 1 {
 		return fmt.Errorf("-only %s: want slices, charts or claims", o.only)
 	}
 	start := time.Now()
-	fmt.Fprintf(os.Stderr, "%d rounds with %d nodes take about %s on two cores.\n", o.rounds, o.nodes, length(parts))
-	if err := w.start(ctx); err != nil {
+	fmt.Fprintf(os.Stderr, "%d rounds with %d nodes take about %s on two cores.\n", o.rounds, o.nodes, estimateLength(parts))
+	if err := w.startCluster(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.cluster.Stop()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what watches the cluster ends before it
-	if err := w.prepare(ctx); err != nil {
+	if err := w.createNodes(ctx); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -70,8 +70,8 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "That took %s.\n", minutes(time.Since(start)))
-	return report(parts, fleet.Machine(w.cluster))
+	fmt.Fprintf(os.Stderr, "That took %s.\n", formatMinutes(time.Since(start)))
+	return printReport(parts, fleet.Machine(w.cluster))
 }
 
 // part is something that is measured, or done for what is measured next.
@@ -83,9 +83,9 @@ type part struct {
 	takes time.Duration
 }
 
-// parts are what is done, in this order.
-func (w *world) parts() []part {
-	all := []part{{fmt.Sprintf("Creating %d nodes", w.nodes), w.createFleet, nothing, w.perNode(5 * time.Millisecond)}}
+// partsInOrder are what is done, in this order.
+func (w *world) partsInOrder() []part {
+	all := []part{{fmt.Sprintf("Creating %d nodes", w.nodes), w.createFleet, printNothing, w.perNode(5 * time.Millisecond)}}
 	for _, subject := range []struct {
 		name  string
 		parts []func(*world) part
@@ -103,27 +103,27 @@ func (w *world) parts() []part {
 	return all
 }
 
-func nothing(io.Writer) {}
+func printNothing(io.Writer) {}
 
 // perNode is how long all nodes take.
 func (o *options) perNode(one time.Duration) time.Duration {
 	return time.Duration(o.nodes) * one
 }
 
-// length is about how long all parts take, in minutes.
-func length(parts []part) string {
+// estimateLength is about how long all parts take, in minutes.
+func estimateLength(parts []part) string {
 	var sum time.Duration
 	for _, p := range parts {
 		sum += p.takes
 	}
-	return minutes(sum)
+	return formatMinutes(sum)
 }
 
-func minutes(length time.Duration) string {
+func formatMinutes(length time.Duration) string {
 	return fmt.Sprintf("%.0f min", max(1, length.Minutes()))
 }
 
-func report(parts []part, machine string) error {
+func printReport(parts []part, machine string) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, p := range parts {
 		p.print(out)

@@ -27,7 +27,7 @@ type preparing struct {
 func newPreparing(w *world) part {
 	p := &preparing{world: w}
 	byBaseline := func(work string) func(context.Context) (sample, error) {
-		return func(ctx context.Context) (sample, error) { return w.baseline(ctx, p.prepared, work) }
+		return func(ctx context.Context) (sample, error) { return w.runBaseline(ctx, p.awaitPrepared, work) }
 	}
 	watching := &way{name: "watching writer", run: p.withPods("watching", byBaseline(baseline.WatchingClaims))}
 	raw := &way{name: "raw writer", run: p.withPods("raw", byBaseline(baseline.RawClaims))}
@@ -57,7 +57,7 @@ func (p *preparing) run(ctx context.Context) error {
 // publishOnce publishes what Pods are to use. Nodes heartbeat from now on, or they
 // would be taken for dead.
 func (p *preparing) publishOnce(ctx context.Context) error {
-	if err := p.heartbeat(ctx); err != nil {
+	if err := p.playHeartbeats(ctx); err != nil {
 		return err
 	}
 	process, err := p.publishedBy(ctx, plain)
@@ -87,7 +87,7 @@ func (p *preparing) withPods(name string, prepare func(context.Context) (sample,
 	}
 }
 
-func (p *preparing) prepared(ctx context.Context) (time.Duration, error) {
+func (p *preparing) awaitPrepared(ctx context.Context) (time.Duration, error) {
 	first, last, err := p.pods.Await(ctx, fleet.Prepared, p.nodes)
 	return last.Sub(first), err
 }
@@ -100,7 +100,7 @@ func (p *preparing) bySidecar(ctx context.Context) (s sample, err error) {
 		return s, err
 	}
 	s.cpu, err = cpuOf(process, func() (err error) {
-		s.took, err = p.prepared(ctx)
+		s.took, err = p.awaitPrepared(ctx)
 		return err
 	})
 	if err != nil {

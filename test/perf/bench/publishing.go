@@ -58,7 +58,7 @@ func (p *publishing) run(ctx context.Context) error {
 	return p.comparison.run(ctx, p.rounds)
 }
 
-func (w *world) published(ctx context.Context) (time.Duration, error) {
+func (w *world) awaitPublished(ctx context.Context) (time.Duration, error) {
 	return w.events.Published(ctx, w.nodes)
 }
 
@@ -68,7 +68,7 @@ func (p *publishing) bySidecar(ctx context.Context, _ int) (s sample, err error)
 	if err != nil {
 		return s, err
 	}
-	if s, err = p.publish(ctx, process, fleet.Template); err != nil {
+	if s, err = p.publishTemplate(ctx, process, fleet.Template); err != nil {
 		return s, err
 	}
 	if p.startCPU, err = process.CPUTime(); err != nil {
@@ -78,27 +78,27 @@ func (p *publishing) bySidecar(ctx context.Context, _ int) (s sample, err error)
 		return s, err
 	}
 	if p.file == "" {
-		if err := p.keep(ctx); err != nil {
+		if err := p.keepSlices(ctx); err != nil {
 			return s, err
 		}
 	}
-	return s, p.clear(ctx)
+	return s, p.deleteSlices(ctx)
 }
 
-// publish gives a sidecar a template, and returns when all nodes have their slices.
-func (w *world) publish(ctx context.Context, process *sidecar.Process, template string) (s sample, err error) {
+// publishTemplate gives a sidecar a template, and returns when all nodes have their slices.
+func (w *world) publishTemplate(ctx context.Context, process *sidecar.Process, template string) (s sample, err error) {
 	s.cpu, err = cpuOf(process, func() (err error) {
 		if err := fleet.Configure(ctx, w.client, template); err != nil {
 			return err
 		}
-		s.took, err = w.published(ctx)
+		s.took, err = w.awaitPublished(ctx)
 		return err
 	})
 	return s, err
 }
 
-// keep writes the slices that there are to the file.
-func (p *publishing) keep(ctx context.Context) error {
+// keepSlices writes the slices that there are to the file.
+func (p *publishing) keepSlices(ctx context.Context) error {
 	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list slices: %w", err)
@@ -121,11 +121,11 @@ func (p *publishing) keep(ctx context.Context) error {
 // byBaseline publishes the very slices that the sidecar published.
 func (p *publishing) byBaseline(work string) func(context.Context, int) (sample, error) {
 	return func(ctx context.Context, _ int) (sample, error) {
-		s, err := p.baseline(ctx, p.published, work, "--slices", p.file)
+		s, err := p.runBaseline(ctx, p.awaitPublished, work, "--slices", p.file)
 		if err != nil {
 			return s, err
 		}
-		return s, p.clear(ctx)
+		return s, p.deleteSlices(ctx)
 	}
 }
 
@@ -133,7 +133,7 @@ func (p *publishing) byStage(ctx context.Context, round int) (s sample, err erro
 	if err := p.startStage(ctx, strconv.Itoa(round)); err != nil {
 		return s, err
 	}
-	if s.took, err = p.published(ctx); err != nil {
+	if s.took, err = p.awaitPublished(ctx); err != nil {
 		return s, err
 	}
 	return s, p.removeStage(ctx)

@@ -38,7 +38,7 @@ func newResting(w *world) part {
 }
 
 func (r *resting) run(ctx context.Context) error {
-	if err := r.heartbeat(ctx); err != nil {
+	if err := r.playHeartbeats(ctx); err != nil {
 		return err
 	}
 	process, err := r.publishedBy(ctx, fleet.Template)
@@ -48,19 +48,19 @@ func (r *resting) run(ctx context.Context) error {
 	if err := fleet.Pause(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	if r.before, err = r.observe(ctx, process); err != nil {
+	if r.before, err = r.observeRest(ctx, process); err != nil {
 		return err
 	}
 	if err := fleet.Pause(ctx, r.rest); err != nil {
 		return err
 	}
-	if r.after, err = r.observe(ctx, process); err != nil {
+	if r.after, err = r.observeRest(ctx, process); err != nil {
 		return err
 	}
 	return process.Stop()
 }
 
-func (r *resting) observe(ctx context.Context, process *sidecar.Process) (observation, error) {
+func (r *resting) observeRest(ctx context.Context, process *sidecar.Process) (observation, error) {
 	o := observation{at: time.Now(), nodeEvents: r.events.Nodes()}
 	var err error
 	if o.cpu, err = process.CPUTime(); err != nil {

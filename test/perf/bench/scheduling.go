@@ -63,7 +63,7 @@ func (s *scheduling) onStock(ctx context.Context, round int) (sample, error) {
 	if err := fleet.RestartKwok(ctx, s.cluster); err != nil {
 		return sample{}, err
 	}
-	return s.schedule(ctx, fmt.Sprintf("stock-%d", round))
+	return s.schedulePods(ctx, fmt.Sprintf("stock-%d", round))
 }
 
 func (s *scheduling) withSidecar(ctx context.Context, round int) (sample, error) {
@@ -77,15 +77,15 @@ func (s *scheduling) withSidecar(ctx context.Context, round int) (sample, error)
 	if err != nil {
 		return sample{}, err
 	}
-	taken, err := s.schedule(ctx, fmt.Sprintf("ours-%d", round))
+	taken, err := s.schedulePods(ctx, fmt.Sprintf("ours-%d", round))
 	if err != nil {
 		return taken, err
 	}
 	return taken, process.Stop()
 }
 
-// schedule creates Pods and takes the time until the last of them runs.
-func (s *scheduling) schedule(ctx context.Context, namespace string) (sample, error) {
+// schedulePods creates Pods and takes the time until the last of them runs.
+func (s *scheduling) schedulePods(ctx context.Context, namespace string) (sample, error) {
 	if err := s.createNamespace(ctx, namespace); err != nil {
 		return sample{}, err
 	}

@@ -44,7 +44,7 @@ type world struct {
 	pods       *fleet.PodEvents
 }
 
-func (w *world) start(ctx context.Context) (err error) {
+func (w *world) startCluster(ctx context.Context) (err error) {
 	w.cluster, err = cluster.Start(ctx, cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		// A kwok that starts again would wait for the leases of the old one to expire.
@@ -54,7 +54,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	return err
 }
 
-func (w *world) prepare(ctx context.Context) (err error) {
+func (w *world) createNodes(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
@@ -86,16 +86,16 @@ func (w *world) createFleet(ctx context.Context) error {
 	return w.events.AwaitReady(ctx, w.nodes)
 }
 
-// heartbeat has kwok heartbeat for each node every 20 to 25 s.
-func (w *world) heartbeat(ctx context.Context) error {
+// playHeartbeats has kwok heartbeat for each node every 20 to 25 s.
+func (w *world) playHeartbeats(ctx context.Context) error {
 	if err := fleet.ApplyKwokStage(ctx, w.cluster, "node/heartbeat/node-heartbeat.yaml"); err != nil {
 		return err
 	}
 	return fleet.RestartKwok(ctx, w.cluster)
 }
 
-// clear deletes all slices.
-func (w *world) clear(ctx context.Context) error {
+// deleteSlices deletes all slices.
+func (w *world) deleteSlices(ctx context.Context) error {
 	if err := w.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete slices: %w", err)
 	}
@@ -123,8 +123,8 @@ func (w *world) publishedBy(ctx context.Context, template string) (*sidecar.Proc
 	return process, w.events.AwaitSlices(ctx, w.nodes)
 }
 
-// baseline has a baseline do its work, until that is seen to be done.
-func (w *world) baseline(ctx context.Context, await func(context.Context) (time.Duration, error), work string, arguments ...string) (s sample, err error) {
+// runBaseline has a baseline do its work, until that is seen to be done.
+func (w *world) runBaseline(ctx context.Context, await func(context.Context) (time.Duration, error), work string, arguments ...string) (s sample, err error) {
 	process, err := baseline.Start(ctx, w.cluster, w.kubeconfig, work, arguments...)
 	if err != nil {
 		return s, err
@@ -161,7 +161,7 @@ func (w *world) removeStage(ctx context.Context) error {
 	if _, err := w.cluster.Kubectl(ctx, "delete", "stage", "publish-slice"); err != nil {
 		return err
 	}
-	if err := w.clear(ctx); err != nil {
+	if err := w.deleteSlices(ctx); err != nil {
 		return err
 	}
 	return w.cluster.StartComponent(ctx, cluster.Kwok)

@@ -33,7 +33,7 @@ func main() {
 	flag.IntVar(&w.pods, "pods", 1000, "Pods, each with a claim of one device")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := w.run(ctx)
+	err := w.runAll(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "plugins:", err)
@@ -69,7 +69,7 @@ type figures struct {
 // memory is what kwok-dra has.
 type memory struct{ heap, resident int64 }
 
-func (w *world) run(ctx context.Context) (err error) {
+func (w *world) runAll(ctx context.Context) (err error) {
 	if w.cluster, err = cluster.Start(ctx, cluster.Options{Output: os.Stderr}); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (w *world) run(ctx context.Context) (err error) {
 		title string
 		run   func(context.Context) error
 	}{
-		{fmt.Sprintf("Making %d nodes and building the driver", w.nodes), w.prepare},
-		{fmt.Sprintf("Publishing with %d drivers", w.nodes), w.publish},
+		{fmt.Sprintf("Making %d nodes and building the driver", w.nodes), w.createNodes},
+		{fmt.Sprintf("Publishing with %d drivers", w.nodes), w.startDrivers},
 		{fmt.Sprintf("Preparing %d Pods", w.pods), w.preparePods},
 	} {
 		fmt.Fprintf(os.Stderr, "%s ...\n", step.title)
@@ -94,10 +94,10 @@ func (w *world) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return w.report(os.Stdout)
+	return w.printReport(os.Stdout)
 }
 
-func (w *world) prepare(ctx context.Context) (err error) {
+func (w *world) createNodes(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (w *world) prepare(ctx context.Context) (err error) {
 
 func nodeName(number int) string { return fmt.Sprintf("n%d", number) }
 
-// publish starts kwok-dra and then all drivers.
-func (w *world) publish(ctx context.Context) error {
+// startDrivers starts kwok-dra and then all drivers.
+func (w *world) startDrivers(ctx context.Context) error {
 	var err error
 	if w.sidecar, err = sidecar.Start(ctx, w.cluster, "--plugins-dir", w.folder, "-v=0", "--profiling"); err != nil {
 		return err
 	}
-	if w.figures.alone, err = w.memory(ctx); err != nil {
+	if w.figures.alone, err = w.readMemory(ctx); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -152,11 +152,11 @@ func (w *world) publish(ctx context.Context) error {
 		}
 		w.figures.drivers += resident
 	}
-	w.figures.connected, err = w.memory(ctx)
+	w.figures.connected, err = w.readMemory(ctx)
 	return err
 }
 
-func (w *world) memory(ctx context.Context) (m memory, err error) {
+func (w *world) readMemory(ctx context.Context) (m memory, err error) {
 	if m.heap, err = w.sidecar.HeapAfterCollection(ctx); err == nil {
 		m.resident, err = w.sidecar.ResidentMemory()
 	}
@@ -231,11 +231,11 @@ func (w *world) preparePods(ctx context.Context) error {
 		return err
 	}
 	w.figures.prepared = last.Sub(first)
-	w.figures.busy, err = w.memory(ctx)
+	w.figures.busy, err = w.readMemory(ctx)
 	return err
 }
 
-func (w *world) report(out io.Writer) error {
+func (w *world) printReport(out io.Writer) error {
 	f, table := w.figures, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	mebibytes := func(bytes int64) float64 { return float64(bytes) / sidecar.MiB }
 	perPlugin := func(bytes int64) float64 { return mebibytes(bytes) / float64(w.nodes) }

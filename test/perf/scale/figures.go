@@ -45,9 +45,9 @@ type restart struct {
 	Writes int       `json:"writes"`
 }
 
-func (r *restart) ready() float64      { return pairs.Of(r.Ready).Median }
-func (r *restart) plain() float64      { return pairs.Of(r.Plain).Median }
-func (r *restart) ratio() pairs.Spread { return pairs.Ratio(r.Ready, r.Plain) }
+func (r *restart) medianReady() float64       { return pairs.Of(r.Ready).Median }
+func (r *restart) medianPlain() float64       { return pairs.Of(r.Plain).Median }
+func (r *restart) readyToPlain() pairs.Spread { return pairs.Ratio(r.Ready, r.Plain) }
 
 // writing is how many nodes are published and Pods prepared per second, and the
 // CPU that a sidecar has taken from its start until all are, in seconds.
@@ -66,7 +66,7 @@ type rest struct {
 	Writes       int     `json:"writes"`
 }
 
-func (r *rest) watched(before, after observation) {
+func (r *rest) addWatched(before, after observation) {
 	count := float64(after.heartbeats - before.heartbeats)
 	r.Heartbeats = count / after.at.Sub(before.at).Seconds()
 	r.HeartbeatCPU = (after.cpu - before.cpu).Seconds() / count * 1000
@@ -91,9 +91,9 @@ func (f *figures) leasedCore() float64 {
 	return f.Rest.HeartbeatCPU / 1000 * float64(f.Nodes) / leasedInterval.Seconds()
 }
 
-// growth is the exponent by which a cost grows from the first size to the last:
+// growthExponent is the exponent by which a cost grows from the first size to the last:
 // 1 is linear. A cost that is nothing at first grows by nothing known.
-func growth(sizes []figures, cost func(*figures) float64) float64 {
+func growthExponent(sizes []figures, cost func(*figures) float64) float64 {
 	if len(sizes) < 2 {
 		return math.NaN()
 	}
@@ -119,18 +119,18 @@ const (
 	linear      = 1.1
 )
 
-// judge holds the figures against the bars: those of the largest fleet, and the
+// checkLimits holds the figures against the bars: those of the largest fleet, and the
 // growth up to it.
-func judge(sizes []figures) []bar {
+func checkLimits(sizes []figures) []bar {
 	last := &sizes[len(sizes)-1]
 	restarted, rested := 0, 0
 	for i := range sizes {
 		restarted += sizes[i].Restart.Writes
 		rested += sizes[i].Rest.Writes
 	}
-	ratio := last.Restart.ratio()
+	ratio := last.Restart.readyToPlain()
 	bars := []bar{
-		{"resident memory, at most at any time", "<= 256 MiB", mebibytes(last.Memory.Peak) + " MiB", last.Memory.Peak <= mostMemory},
+		{"resident memory, at most at any time", "<= 256 MiB", formatMebibytes(last.Memory.Peak) + " MiB", last.Memory.Peak <= mostMemory},
 		{"restart to ready, of what plain informers take", "<= 1.3", ratio.String(), ratio.Median <= mostRestart},
 		{"writes on restarts", "0", fmt.Sprint(restarted), restarted == 0},
 		{"writes at rest", "0", fmt.Sprint(rested), rested == 0},
@@ -138,7 +138,7 @@ func judge(sizes []figures) []bar {
 		{"lists of all leases", "<= heartbeats", fmt.Sprintf("%.1f %%", 100*last.Leases.Core), last.Leases.Core <= last.heartbeatCore()},
 	}
 	for _, g := range grown {
-		exponent := growth(sizes, g.cost)
+		exponent := growthExponent(sizes, g.cost)
 		bars = append(bars, bar{"growth of " + g.what, "linear or better", fmt.Sprintf("nodes^%.2f", exponent), exponent <= linear})
 	}
 	return bars
@@ -156,6 +156,6 @@ var grown = []struct {
 	{"CPU to prepare Pods", func(f *figures) float64 { return f.Writing.PrepareCPU }},
 }
 
-func mebibytes(bytes int64) string {
+func formatMebibytes(bytes int64) string {
 	return fmt.Sprint((bytes + sidecar.MiB - 1) / sidecar.MiB)
 }

@@ -35,7 +35,7 @@ func TestRested(t *testing.T) {
 	t.Parallel()
 	f := figures{Nodes: 1000}
 	noon := time.Unix(1e9, 0)
-	f.Rest.watched(observation{noon, time.Second, 100}, observation{noon.Add(10 * time.Second), 3 * time.Second, 500})
+	f.Rest.addWatched(observation{noon, time.Second, 100}, observation{noon.Add(10 * time.Second), 3 * time.Second, 500})
 	require.InDelta(t, 40, f.Rest.Heartbeats, 1e-9)
 	require.InDelta(t, 5, f.Rest.HeartbeatCPU, 1e-9, "2 s for 400")
 	require.InDelta(t, 0.005*1000/22.5, f.heartbeatCore(), 1e-9)
@@ -44,15 +44,15 @@ func TestRested(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	sizes := linearFleet()
-	require.InDelta(t, 1, growth(sizes, func(f *figures) float64 { return float64(f.Memory.Peak) }), 1e-9)
-	require.InDelta(t, 0, growth(sizes, func(f *figures) float64 { return f.Rest.HeartbeatCPU }), 1e-9)
-	require.InDelta(t, 2, growth(sizes, func(f *figures) float64 { return float64(f.Nodes) * float64(f.Nodes) }), 1e-9)
+	require.InDelta(t, 1, growthExponent(sizes, func(f *figures) float64 { return float64(f.Memory.Peak) }), 1e-9)
+	require.InDelta(t, 0, growthExponent(sizes, func(f *figures) float64 { return f.Rest.HeartbeatCPU }), 1e-9)
+	require.InDelta(t, 2, growthExponent(sizes, func(f *figures) float64 { return float64(f.Nodes) * float64(f.Nodes) }), 1e-9)
 }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	r := report{Bars: judge(linearFleet())}
-	require.Zero(t, r.missed(), "%v", r.Bars)
+	r := report{Bars: checkLimits(linearFleet())}
+	require.Zero(t, r.countMissed(), "%v", r.Bars)
 	for missed, spoil := range map[string]func(sizes []figures){
 		"resident memory, at most at any time":           func(sizes []figures) { sizes[2].Memory.Peak = mostMemory + 1 },
 		"restart to ready, of what plain informers take": func(sizes []figures) { sizes[2].Restart.Ready[1] = 5.3 },
@@ -65,13 +65,13 @@ func TestJudge(t *testing.T) {
 	} {
 		sizes := linearFleet()
 		spoil(sizes)
-		r := report{Bars: judge(sizes)}
+		r := report{Bars: checkLimits(sizes)}
 		for _, b := range r.Bars {
 			if b.What == missed {
 				require.False(t, b.Met, missed)
 			}
 		}
-		require.Positive(t, r.missed(), missed)
+		require.Positive(t, r.countMissed(), missed)
 	}
 }
 
@@ -79,9 +79,9 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	sizes := linearFleet()
 	sizes[2].Rest.Writes = 3
-	r := report{Machine: "a machine", Sizes: sizes, Bars: judge(sizes)}
+	r := report{Machine: "a machine", Sizes: sizes, Bars: checkLimits(sizes)}
 	var out bytes.Buffer
-	require.NoError(t, r.print(&out, "there.svg"))
+	require.NoError(t, r.printTables(&out, "there.svg"))
 	for _, want := range []string{
 		`(?m)^nodes +1000 +3000 +10000$`,
 		`(?m)^resident memory, at most at any time, MiB +20 +59 +196$`,
@@ -104,7 +104,7 @@ func TestReport(t *testing.T) {
 // size in each panel, and higher where the figure is.
 func TestPlot(t *testing.T) {
 	t.Parallel()
-	svg := plot(report{Machine: "a <machine>", Sizes: linearFleet()})
+	svg := drawPlot(report{Machine: "a <machine>", Sizes: linearFleet()})
 	counts := map[string]int{}
 	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
 		token, err := decoder.Token()
@@ -122,11 +122,11 @@ func TestPlot(t *testing.T) {
 
 	p := panel{"p", func(f *figures) float64 { return float64(f.Nodes) }, 0}
 	var drawn strings.Builder
-	p.draw(&drawn, []figures{{Nodes: 550}, {Nodes: 1100}})
+	p.drawPanel(&drawn, []figures{{Nodes: 550}, {Nodes: 1100}})
 	// The top of the axis is a tenth above the highest.
 	require.Contains(t, drawn.String(), `points="170.0,116.4 290.0,52.7"`)
 	require.NotContains(t, drawn.String(), "dasharray", "there is no bar")
 	drawn.Reset()
-	(&panel{"p", func(*figures) float64 { return 0 }, 0}).draw(&drawn, []figures{{Nodes: 1}})
+	(&panel{"p", func(*figures) float64 { return 0 }, 0}).drawPanel(&drawn, []figures{{Nodes: 1}})
 	require.NotContains(t, drawn.String(), "NaN")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// grow makes the fleet that large and measures it.
-func (w *world) grow(ctx context.Context, nodes int, rest time.Duration) (figures, error) {
+// growFleet makes the fleet that large and measures it.
+func (w *world) growFleet(ctx context.Context, nodes int, rest time.Duration) (figures, error) {
 	f := figures{Nodes: nodes, Devices: nodes * fleet.Devices, Claims: nodes * w.podsPerNode}
 	before := w.nodes
 	if err := w.createNodes(ctx, before, nodes); err != nil {
@@ -116,7 +116,7 @@ func (w *world) createPods(ctx context.Context, from, to int) error {
 func (w *world) measurePublishing(ctx context.Context, count int, f *figures) error {
 	fmt.Fprintf(os.Stderr, "  Publishing %d nodes ...\n", count)
 	w.events.Forget()
-	process, err := w.start(ctx)
+	process, err := w.startSidecar(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func cpuSeconds(process *sidecar.Process) (float64, error) {
 // measurePreparing starts a sidecar where Pods wait.
 func (w *world) measurePreparing(ctx context.Context, count int, f *figures) error {
 	fmt.Fprintf(os.Stderr, "  Preparing %d Pods ...\n", count)
-	process, err := w.start(ctx)
+	process, err := w.startSidecar(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (w *world) measurePreparing(ctx context.Context, count int, f *figures) err
 	if _, _, err := w.pods.Await(ctx, fleet.Running, count); err != nil {
 		return err
 	}
-	if err := w.settle(ctx, process); err != nil {
+	if err := w.awaitIdle(ctx, process); err != nil {
 		return err
 	}
 	if f.Memory.Prepared, err = process.ResidentMemory(); err != nil {
@@ -176,8 +176,8 @@ const (
 	settleLimit  = 2 * time.Minute
 )
 
-// settle waits until the sidecar has nothing more to do.
-func (w *world) settle(ctx context.Context, process *sidecar.Process) error {
+// awaitIdle waits until the sidecar has nothing more to do.
+func (w *world) awaitIdle(ctx context.Context, process *sidecar.Process) error {
 	start := time.Now()
 	before, err := process.CPUTime()
 	if err != nil {

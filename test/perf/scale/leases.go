@@ -30,11 +30,11 @@ func (w *world) createLeases(ctx context.Context, from, to int) error {
 // measureLeases watches a sidecar that shares the nodes with other replicas.
 func (w *world) measureLeases(ctx context.Context, length time.Duration, f *figures) error {
 	fmt.Fprintf(os.Stderr, "  Listing another replica's %d leases for %s ...\n", w.nodes, length)
-	process, err := w.start(ctx, "--shard-mode=lease", "--leader-elect-resource-namespace=kube-system")
+	process, err := w.startSidecar(ctx, "--shard-mode=lease", "--leader-elect-resource-namespace=kube-system")
 	if err != nil {
 		return err
 	}
-	if err := w.settle(ctx, process); err != nil {
+	if err := w.awaitIdle(ctx, process); err != nil {
 		return err
 	}
 	before, err := process.CPUTime()

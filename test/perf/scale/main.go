@@ -30,7 +30,7 @@ func main() {
 	flag.BoolVar(&s.check, "check", false, "fail where a bar is not met")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := s.run(ctx)
+	err := s.measureAndReport(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -47,7 +47,7 @@ type scale struct {
 
 var errFormat = errors.New("want table or json")
 
-func (s *scale) run(ctx context.Context) error {
+func (s *scale) measureAndReport(ctx context.Context) error {
 	switch {
 	case s.format != "table" && s.format != "json":
 		return fmt.Errorf("output %q: %w", s.format, errFormat)
@@ -58,60 +58,60 @@ func (s *scale) run(ctx context.Context) error {
 	case s.rest < heartbeatInterval:
 		return fmt.Errorf("-rest %s: want at least %s, in which each node heartbeats once", s.rest, heartbeatInterval)
 	}
-	r, err := s.measure(ctx)
+	r, err := s.measureSizes(ctx)
 	if len(r.Sizes) == 0 {
 		return err
 	}
 	// What was measured before a limit was met is worth telling.
-	return errors.Join(err, s.tell(os.Stdout, r))
+	return errors.Join(err, s.writeReport(os.Stdout, r))
 }
 
-// sizes are those at which the fleet is measured.
-func (s *scale) sizes() []int {
+// fleetSizes are those at which the fleet is measured.
+func (s *scale) fleetSizes() []int {
 	return []int{s.nodes / 10, s.nodes * 3 / 10, s.nodes}
 }
 
-// measure grows the fleet, and returns what it has measured also with an error.
-func (s *scale) measure(ctx context.Context) (r report, err error) {
+// measureSizes grows the fleet, and returns what it has measured also with an error.
+func (s *scale) measureSizes(ctx context.Context) (r report, err error) {
 	w, err := newWorld(ctx, s.pods)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, w.stop()) }()
+	defer func() { err = errors.Join(err, w.stopCluster()) }()
 	r.Machine = fleet.Machine(w.cluster)
-	for _, size := range s.sizes() {
+	for _, size := range s.fleetSizes() {
 		fmt.Fprintf(os.Stderr, "%d nodes\n", size)
-		f, err := w.grow(ctx, size, s.rest)
+		f, err := w.growFleet(ctx, size, s.rest)
 		if err != nil {
 			return r, fmt.Errorf("grow to %d nodes: %w", size, err)
 		}
 		r.Sizes = append(r.Sizes, f)
 		fmt.Fprintf(os.Stderr, "  %s MiB at most, ready in %.1f s, %.2f of plain informers, %.3f s per 1,000 heartbeats, %.0f nodes/s, %.0f Pods/s\n",
-			mebibytes(f.Memory.Peak), f.Restart.ready(), f.Restart.ratio().Median, f.Rest.HeartbeatCPU, f.Writing.PublishRate, f.Writing.PrepareRate)
+			formatMebibytes(f.Memory.Peak), f.Restart.medianReady(), f.Restart.readyToPlain().Median, f.Rest.HeartbeatCPU, f.Writing.PublishRate, f.Writing.PrepareRate)
 	}
-	r.Bars = judge(r.Sizes)
+	r.Bars = checkLimits(r.Sizes)
 	return r, nil
 }
 
-func (s *scale) tell(out io.Writer, r report) error {
+func (s *scale) writeReport(out io.Writer, r report) error {
 	if err := os.MkdirAll(filepath.Dir(s.plot), 0o755); err != nil {
 		return fmt.Errorf("make directory for the plot: %w", err)
 	}
-	if err := os.WriteFile(s.plot, []byte(plot(r)), 0o644); err != nil {
+	if err := os.WriteFile(s.plot, []byte(drawPlot(r)), 0o644); err != nil {
 		return fmt.Errorf("write plot: %w", err)
 	}
-	if err := s.print(out, r); err != nil {
+	if err := s.printReport(out, r); err != nil {
 		return err
 	}
-	if missed := r.missed(); s.check && missed > 0 {
+	if missed := r.countMissed(); s.check && missed > 0 {
 		return fmt.Errorf("check bars: %d of %d are not met", missed, len(r.Bars))
 	}
 	return nil
 }
 
-func (s *scale) print(out io.Writer, r report) error {
+func (s *scale) printReport(out io.Writer, r report) error {
 	if s.format == "table" {
-		return r.print(out, s.plot)
+		return r.printTables(out, s.plot)
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

@@ -16,7 +16,7 @@ type panel struct {
 
 var panels = []panel{
 	{"resident memory at most, MiB", func(f *figures) float64 { return float64(f.Memory.Peak) / (1 << 20) }, mostMemory >> 20},
-	{"restart to ready, of plain informers", func(f *figures) float64 { return f.Restart.ratio().Median }, mostRestart},
+	{"restart to ready, of plain informers", func(f *figures) float64 { return f.Restart.readyToPlain().Median }, mostRestart},
 	{"heartbeats of all nodes, % of a core", func(f *figures) float64 { return 100 * f.heartbeatCore() }, 0},
 	{"lists of all leases, % of a core", func(f *figures) float64 { return 100 * f.Leases.Core }, 0},
 	{"publish, nodes/s", func(f *figures) float64 { return f.Writing.PublishRate }, 0},
@@ -31,23 +31,23 @@ const (
 	columns                 = 3
 )
 
-// plot draws all figures against the number of nodes, each in a panel of its own
+// drawPlot draws all figures against the number of nodes, each in a panel of its own
 // with axes that begin at zero, so that a straight line up is linear growth.
-func plot(r report) string {
+func drawPlot(r report) string {
 	var svg strings.Builder
 	width, height := columns*panelWidth, (len(panels)+columns-1)/columns*panelHeight+30
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", width, height, width, height)
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	for i := range panels {
 		fmt.Fprintf(&svg, `<g transform="translate(%d,%d)">`+"\n", i%columns*panelWidth, i/columns*panelHeight)
-		panels[i].draw(&svg, r.Sizes)
+		panels[i].drawPanel(&svg, r.Sizes)
 		svg.WriteString("</g>\n")
 	}
 	fmt.Fprintf(&svg, `<text x="10" y="%d" fill="#555">%s; dashed: the bar; x: nodes</text>`+"\n</svg>\n", height-10, html.EscapeString(r.Machine))
 	return svg.String()
 }
 
-func (p *panel) draw(svg *strings.Builder, sizes []figures) {
+func (p *panel) drawPanel(svg *strings.Builder, sizes []figures) {
 	nodes, top := 1.0, p.limit
 	for i := range sizes {
 		nodes, top = max(nodes, float64(sizes[i].Nodes)), max(top, p.of(&sizes[i]))

@@ -14,7 +14,7 @@ type report struct {
 	Bars []bar `json:"bars"`
 }
 
-func (r *report) missed() int {
+func (r *report) countMissed() int {
 	missed := 0
 	for _, b := range r.Bars {
 		if !b.Met {
@@ -30,7 +30,7 @@ type row struct {
 	of   func(f *figures) string
 }
 
-func decimals(count int, of func(f *figures) float64) func(f *figures) string {
+func decimalsOf(count int, of func(f *figures) float64) func(f *figures) string {
 	return func(f *figures) string { return fmt.Sprintf("%.*f", count, of(f)) }
 }
 
@@ -38,27 +38,27 @@ var rows = []row{
 	{"nodes", func(f *figures) string { return fmt.Sprint(f.Nodes) }},
 	{"devices", func(f *figures) string { return fmt.Sprint(f.Devices) }},
 	{"claims, each of a Pod", func(f *figures) string { return fmt.Sprint(f.Claims) }},
-	{"resident memory when all is prepared, MiB", func(f *figures) string { return mebibytes(f.Memory.Prepared) }},
-	{"resident memory after a restart, MiB", func(f *figures) string { return mebibytes(f.Memory.Restarted) }},
-	{"resident memory, at most at any time, MiB", func(f *figures) string { return mebibytes(f.Memory.Peak) }},
-	{"restart to ready, s", decimals(2, func(f *figures) float64 { return f.Restart.ready() })},
-	{"plain informers to list the same, s", decimals(2, func(f *figures) float64 { return f.Restart.plain() })},
-	{"restart to ready, of what plain informers take", func(f *figures) string { return f.Restart.ratio().String() }},
+	{"resident memory when all is prepared, MiB", func(f *figures) string { return formatMebibytes(f.Memory.Prepared) }},
+	{"resident memory after a restart, MiB", func(f *figures) string { return formatMebibytes(f.Memory.Restarted) }},
+	{"resident memory, at most at any time, MiB", func(f *figures) string { return formatMebibytes(f.Memory.Peak) }},
+	{"restart to ready, s", decimalsOf(2, func(f *figures) float64 { return f.Restart.medianReady() })},
+	{"plain informers to list the same, s", decimalsOf(2, func(f *figures) float64 { return f.Restart.medianPlain() })},
+	{"restart to ready, of what plain informers take", func(f *figures) string { return f.Restart.readyToPlain().String() }},
 	{"writes on restart", func(f *figures) string { return fmt.Sprint(f.Restart.Writes) }},
-	{"CPU per 1,000 heartbeats, s", decimals(3, func(f *figures) float64 { return f.Rest.HeartbeatCPU })},
-	{"heartbeats measured, per second", decimals(0, func(f *figures) float64 { return f.Rest.Heartbeats })},
-	{"at rest without leases: heartbeats of all nodes every 22.5 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.heartbeatCore() })},
-	{"at rest with kwok's leases: heartbeats of all nodes every 10 min, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.leasedCore() })},
-	{"resident memory with --shard-mode=lease, at most, MiB", func(f *figures) string { return mebibytes(f.Leases.Peak) }},
-	{"lists of all leases with --shard-mode=lease, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.Leases.Core })},
+	{"CPU per 1,000 heartbeats, s", decimalsOf(3, func(f *figures) float64 { return f.Rest.HeartbeatCPU })},
+	{"heartbeats measured, per second", decimalsOf(0, func(f *figures) float64 { return f.Rest.Heartbeats })},
+	{"at rest without leases: heartbeats of all nodes every 22.5 s, % of a core", decimalsOf(1, func(f *figures) float64 { return 100 * f.heartbeatCore() })},
+	{"at rest with kwok's leases: heartbeats of all nodes every 10 min, % of a core", decimalsOf(1, func(f *figures) float64 { return 100 * f.leasedCore() })},
+	{"resident memory with --shard-mode=lease, at most, MiB", func(f *figures) string { return formatMebibytes(f.Leases.Peak) }},
+	{"lists of all leases with --shard-mode=lease, % of a core", decimalsOf(1, func(f *figures) float64 { return 100 * f.Leases.Core })},
 	{"writes at rest", func(f *figures) string { return fmt.Sprint(f.Rest.Writes) }},
-	{"publish, nodes/s", decimals(0, func(f *figures) float64 { return f.Writing.PublishRate })},
-	{"CPU to start and publish, s", decimals(1, func(f *figures) float64 { return f.Writing.PublishCPU })},
-	{"prepare, Pods/s", decimals(0, func(f *figures) float64 { return f.Writing.PrepareRate })},
-	{"CPU to start and prepare, s", decimals(1, func(f *figures) float64 { return f.Writing.PrepareCPU })},
+	{"publish, nodes/s", decimalsOf(0, func(f *figures) float64 { return f.Writing.PublishRate })},
+	{"CPU to start and publish, s", decimalsOf(1, func(f *figures) float64 { return f.Writing.PublishCPU })},
+	{"prepare, Pods/s", decimalsOf(0, func(f *figures) float64 { return f.Writing.PrepareRate })},
+	{"CPU to start and prepare, s", decimalsOf(1, func(f *figures) float64 { return f.Writing.PrepareCPU })},
 }
 
-func (r *report) print(out io.Writer, plot string) error {
+func (r *report) printTables(out io.Writer, plot string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.TabIndent)
 	fmt.Fprintln(table)
 	for _, row := range rows {

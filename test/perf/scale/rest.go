@@ -22,14 +22,14 @@ const (
 // only heartbeat.
 func (w *world) measureRest(ctx context.Context, length time.Duration, f *figures) error {
 	fmt.Fprintln(os.Stderr, "  Starting again ...")
-	process, err := w.start(ctx)
+	process, err := w.startSidecar(ctx)
 	if err != nil {
 		return err
 	}
-	if err := w.settle(ctx, process); err != nil {
+	if err := w.awaitIdle(ctx, process); err != nil {
 		return err
 	}
-	if f.Restart.Writes, err = writes(ctx, process); err != nil {
+	if f.Restart.Writes, err = countWrites(ctx, process); err != nil {
 		return err
 	}
 	if f.Memory.Restarted, err = process.ResidentMemory(); err != nil {
@@ -57,23 +57,23 @@ func (w *world) measureHeartbeats(ctx context.Context, process *sidecar.Process,
 		return err
 	}
 	// The metrics are asked for where their cost to the sidecar is not counted.
-	wrote, err := writes(ctx, process)
+	wrote, err := countWrites(ctx, process)
 	if err != nil {
 		return err
 	}
-	before, err := w.observe(process)
+	before, err := w.observeProcess(process)
 	if err != nil {
 		return err
 	}
 	if err := fleet.Pause(ctx, length); err != nil {
 		return err
 	}
-	after, err := w.observe(process)
+	after, err := w.observeProcess(process)
 	if err != nil {
 		return err
 	}
-	f.Rest.watched(before, after)
-	total, err := writes(ctx, process)
+	f.Rest.addWatched(before, after)
+	total, err := countWrites(ctx, process)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (w *world) firstHeartbeats(ctx context.Context) error {
 		}
 		if time.Since(told) > 10*time.Second {
 			told = time.Now()
-			progress("nodes have had a heartbeat", w.events.Touched(), w.nodes)
+			printProgress("nodes have had a heartbeat", w.events.Touched(), w.nodes)
 		}
 	}
 	return nil
@@ -111,15 +111,15 @@ type observation struct {
 	heartbeats int
 }
 
-func (w *world) observe(process *sidecar.Process) (observation, error) {
+func (w *world) observeProcess(process *sidecar.Process) (observation, error) {
 	o := observation{at: time.Now(), heartbeats: w.events.Nodes()}
 	var err error
 	o.cpu, err = process.CPUTime()
 	return o, err
 }
 
-// writes counts the requests of a sidecar that are not for reading.
-func writes(ctx context.Context, process *sidecar.Process) (int, error) {
+// countWrites counts the requests of a sidecar that are not for reading.
+func countWrites(ctx context.Context, process *sidecar.Process) (int, error) {
 	sum := 0.0
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		count, err := process.Metric(ctx, "rest_client_requests_total", `method="`+method+`"`)

@@ -25,13 +25,13 @@ type starter struct {
 // turn where all is done.
 func (w *world) measureRestarts(ctx context.Context, r *restart) error {
 	fmt.Fprintf(os.Stderr, "  Starting kwok-dra, and plain informers, %d times each ...\n", restarts)
-	ours := starter{func(ctx context.Context) (*sidecar.Process, error) { return w.start(ctx) }, &r.Ready}
+	ours := starter{func(ctx context.Context) (*sidecar.Process, error) { return w.startSidecar(ctx) }, &r.Ready}
 	plain := starter{func(ctx context.Context) (*sidecar.Process, error) {
 		return baseline.Start(ctx, w.cluster, w.kubeconfig, baseline.Lists)
 	}, &r.Plain}
 	for round := range restarts {
 		for _, s := range pairs.Order(round, []starter{ours, plain}) {
-			if err := s.once(ctx); err != nil {
+			if err := s.restartOnce(ctx); err != nil {
 				return err
 			}
 		}
@@ -39,7 +39,7 @@ func (w *world) measureRestarts(ctx context.Context, r *restart) error {
 	return nil
 }
 
-func (s starter) once(ctx context.Context) error {
+func (s starter) restartOnce(ctx context.Context) error {
 	start := time.Now()
 	process, err := s.start(ctx)
 	if err != nil {

@@ -62,8 +62,8 @@ func newWorld(ctx context.Context, podsPerNode int) (*world, error) {
 		return nil, err
 	}
 	w := &world{cluster: c, size: size{podsPerNode: podsPerNode}, cancel: func() {}}
-	if err := w.prepare(ctx); err != nil {
-		return nil, errors.Join(err, w.stop())
+	if err := w.startCluster(ctx); err != nil {
+		return nil, errors.Join(err, w.stopCluster())
 	}
 	return w, nil
 }
@@ -83,7 +83,7 @@ func lazyCollector() (restore func()) {
 	}
 }
 
-func (w *world) prepare(ctx context.Context) (err error) {
+func (w *world) startCluster(ctx context.Context) (err error) {
 	if _, err := baseline.Binary(); err != nil { // starting it is timed
 		return err
 	}
@@ -110,21 +110,21 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	if w.pods, err = fleet.WatchPods(watching, w.client); err != nil {
 		return err
 	}
-	w.events.Progress, w.pods.Progress = progress, progress
+	w.events.Progress, w.pods.Progress = printProgress, printProgress
 	return nil
 }
 
-func (w *world) stop() error {
+func (w *world) stopCluster() error {
 	w.cancel()
 	return w.cluster.Stop()
 }
 
-func progress(what string, have, want int) {
+func printProgress(what string, have, want int) {
 	fmt.Fprintf(os.Stderr, "    %d of %d %s\n", have, want, what)
 }
 
-// start starts a sidecar, which is ready when this returns.
-func (w *world) start(ctx context.Context, arguments ...string) (*sidecar.Process, error) {
+// startSidecar starts a sidecar, which is ready when this returns.
+func (w *world) startSidecar(ctx context.Context, arguments ...string) (*sidecar.Process, error) {
 	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig, arguments...)
 }
 
@@ -144,7 +144,7 @@ func inParallel(what string, count int, f func(i int) error) error {
 			case <-done:
 				return
 			case <-tick.C:
-				progress(what, int(made.Load()), count)
+				printProgress(what, int(made.Load()), count)
 			}
 		}
 	}()

@@ -44,8 +44,8 @@ func newChurn(w *world, want *soak) *churn {
 	return &churn{world: w, want: want, rand: rand.New(rand.NewPCG(want.seed, want.seed))}
 }
 
-// fill makes as many nodes and Pods as there are to be.
-func (c *churn) fill(ctx context.Context) error {
+// fillFleet makes as many nodes and Pods as there are to be.
+func (c *churn) fillFleet(ctx context.Context) error {
 	for len(c.nodes) < c.want.nodes {
 		if err := c.addNode(ctx); err != nil {
 			return err
@@ -62,8 +62,8 @@ func (c *churn) fill(ctx context.Context) error {
 // Templates change once in that many changes, as each is a change of all nodes.
 const templateEvery = 600
 
-// change makes one change.
-func (c *churn) change(ctx context.Context) error {
+// makeChange makes one change.
+func (c *churn) makeChange(ctx context.Context) error {
 	c.made++
 	switch n := c.rand.IntN(20); {
 	case c.made%templateEvery == 0:
@@ -90,14 +90,14 @@ func (c *churn) changeNodes(ctx context.Context) error {
 	return c.removeNode(ctx, c.nodes[c.rand.IntN(len(c.nodes))])
 }
 
-// name makes a name that nothing has had.
-func (c *churn) name(kind string) string {
+// newName makes a name that nothing has had.
+func (c *churn) newName(kind string) string {
 	c.named++
 	return fmt.Sprintf("%s-%d", kind, c.named)
 }
 
 func (c *churn) addNode(ctx context.Context) error {
-	made := &node{name: c.name("node")}
+	made := &node{name: c.newName("node")}
 	if _, err := c.world.client.CoreV1().Nodes().Create(ctx, fleet.NewNode(made.name), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node: %w", err)
 	}
@@ -128,12 +128,12 @@ func (c *churn) addPod(ctx context.Context) error {
 	if device < 0 {
 		return nil // a full node is rare, and the next change takes another
 	}
-	name := c.name("pod")
+	name := c.newName("pod")
 	created := fleet.NewPod(namespace, name, "nobody", corev1.PodResourceClaim{ResourceClaimName: &name})
 	if err := fleet.CreateAllocated(ctx, c.world.client, created, on.name, fmt.Sprint("gpu-", device)); err != nil {
 		return err
 	}
-	c.world.effects.expect(change{prepared, name})
+	c.world.effects.expectEffect(change{prepared, name})
 	if err := fleet.Bind(ctx, c.world.client, created, on.name); err != nil {
 		return fmt.Errorf("bind pod: %w", err)
 	}
@@ -150,7 +150,7 @@ func (c *churn) removePod(ctx context.Context, gone *pod) error {
 	if err := c.world.client.ResourceV1().ResourceClaims(namespace).Delete(ctx, gone.name, now); err != nil {
 		return fmt.Errorf("delete claim: %w", err)
 	}
-	c.world.effects.cancel(change{prepared, gone.name})
+	c.world.effects.cancelEffect(change{prepared, gone.name})
 	gone.node.taken[gone.device] = false
 	c.pods = slices.DeleteFunc(c.pods, func(p *pod) bool { return p == gone })
 	return nil
@@ -169,8 +169,8 @@ func (c *churn) changeTaint(ctx context.Context) error {
 	}
 	on.tainted = !on.tainted
 	// Where the one before has not shown yet, perhaps neither ever will.
-	if !c.world.effects.cancel(change{tainted, taintOf(on.name, !on.tainted)}) {
-		c.world.effects.expect(change{tainted, taintOf(on.name, on.tainted)})
+	if !c.world.effects.cancelEffect(change{tainted, taintOf(on.name, !on.tainted)}) {
+		c.world.effects.expectEffect(change{tainted, taintOf(on.name, on.tainted)})
 	}
 	if _, err := c.world.client.CoreV1().Nodes().Patch(ctx, on.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotate node: %w", err)
@@ -181,10 +181,10 @@ func (c *churn) changeTaint(ctx context.Context) error {
 // changeTemplates changes the template of all nodes, and has another one come or
 // go.
 func (c *churn) changeTemplates(ctx context.Context) error {
-	c.world.effects.cancel(change{templated, fmt.Sprint(c.round)})
+	c.world.effects.cancelEffect(change{templated, fmt.Sprint(c.round)})
 	c.round++
-	c.world.effects.expect(change{templated, fmt.Sprint(c.round)})
-	return fleet.Configure(ctx, c.world.client, templates(c.round))
+	c.world.effects.expectEffect(change{templated, fmt.Sprint(c.round)})
+	return fleet.Configure(ctx, c.world.client, templatesOf(c.round))
 }
 
 // extraTemplate gives every node devices of another driver.
@@ -196,8 +196,8 @@ metadata: {name: extra}
 spec: {driver: nic.example.com, devices: [{name: nic, count: 2}]}
 `
 
-// templates are those of a round. Every other round has the extra one.
-func templates(round int) string {
+// templatesOf are those of a round. Every other round has the extra one.
+func templatesOf(round int) string {
 	documents := strings.Replace(fleet.Template, "attributes:\n", fmt.Sprintf("attributes:\n      round: %q\n", fmt.Sprint(round)), 1)
 	if round%2 == 1 {
 		documents += extraTemplate

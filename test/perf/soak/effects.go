@@ -71,7 +71,7 @@ func watchEffects(ctx context.Context, client kubernetes.Interface) (*effects, e
 	_, err = coreinformers.ToTypedPodInformer(factory.Core().V1().Pods()).TypedInformer().AddTypedEventHandler(coreinformers.PodHandlerFuncs{
 		UpdateFunc: func(_, pod *corev1.Pod) {
 			if fleet.IsPrepared(pod) {
-				e.happened(change{prepared, pod.Name})
+				e.noteEffect(change{prepared, pod.Name})
 			}
 		},
 	})
@@ -89,8 +89,8 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// expect notes a change that is made now.
-func (e *effects) expect(c change) {
+// expectEffect notes a change that is made now.
+func (e *effects) expectEffect(c change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.due[c] = time.Now()
@@ -106,9 +106,9 @@ func (e *effects) expectSlice(node string) {
 	}
 }
 
-// cancel drops a change whose effect does not count any more, and reports whether
+// cancelEffect drops a change whose effect does not count any more, and reports whether
 // it was still waited for.
-func (e *effects) cancel(c change) bool {
+func (e *effects) cancelEffect(c change) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	_, due := e.due[c]
@@ -116,7 +116,7 @@ func (e *effects) cancel(c change) bool {
 	return due
 }
 
-func (e *effects) happened(c change) {
+func (e *effects) noteEffect(c change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.happenedLocked(c)
@@ -179,9 +179,9 @@ func (e *effects) checkRound() {
 	}
 }
 
-// take returns the lags since it was last called, and how many changes have not
+// takeLags returns the lags since it was last called, and how many changes have not
 // had their effect for longer than that.
-func (e *effects) take(limit time.Duration) (lags map[string][]time.Duration, stuck int) {
+func (e *effects) takeLags(limit time.Duration) (lags map[string][]time.Duration, stuck int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, since := range e.due {

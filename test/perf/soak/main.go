@@ -25,7 +25,7 @@ func main() {
 	flag.Uint64Var(&s.seed, "seed", 1, "of the random changes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := s.run(ctx)
+	err := s.runSoak(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -42,7 +42,7 @@ type soak struct {
 
 var errTooFew = errors.New("want at least 8 times as long as -every, to compare quarters")
 
-func (s *soak) run(ctx context.Context) (err error) {
+func (s *soak) runSoak(ctx context.Context) (err error) {
 	if s.length < 8*s.every {
 		return fmt.Errorf("run for %s: %w", s.length, errTooFew)
 	}
@@ -50,21 +50,21 @@ func (s *soak) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.stop()) }()
+	defer func() { err = errors.Join(err, w.stopCluster()) }()
 	c := newChurn(w, s)
 	fmt.Fprintf(os.Stderr, "Creating %d nodes and %d Pods ...\n", s.nodes, s.pods)
-	if err := c.fill(ctx); err != nil {
+	if err := c.fillFleet(ctx); err != nil {
 		return fmt.Errorf("fill the cluster: %w", err)
 	}
-	samples, err := s.churn(ctx, w, c)
+	samples, err := s.churnAndSample(ctx, w, c)
 	if err != nil {
 		return err
 	}
-	return conclude(os.Stdout, samples)
+	return printVerdicts(os.Stdout, samples)
 }
 
-// churn makes changes for as long as asked, and takes samples.
-func (s *soak) churn(ctx context.Context, w *world, c *churn) ([]sample, error) {
+// churnAndSample makes changes for as long as asked, and takes samples.
+func (s *soak) churnAndSample(ctx context.Context, w *world, c *churn) ([]sample, error) {
 	start := time.Now()
 	change := time.NewTicker(time.Duration(float64(time.Second) / s.rate))
 	defer change.Stop()
@@ -77,15 +77,15 @@ func (s *soak) churn(ctx context.Context, w *world, c *churn) ([]sample, error) 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-change.C:
-			if err := c.change(ctx); err != nil {
+			if err := c.makeChange(ctx); err != nil {
 				return nil, fmt.Errorf("after %s: %w", time.Since(start).Round(time.Second), err)
 			}
 		case <-tell.C:
-			taken, err := w.sample(ctx, c)
+			taken, err := w.takeSample(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("after %s: %w", time.Since(start).Round(time.Second), err)
 			}
-			fmt.Println(taken.line(time.Since(start)))
+			fmt.Println(taken.formatLine(time.Since(start)))
 			samples = append(samples, taken)
 		}
 	}

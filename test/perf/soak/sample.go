@@ -23,9 +23,9 @@ type sample struct {
 	median, worst map[string]time.Duration
 }
 
-// sample measures. Changes that never had an effect are an error.
-func (w *world) sample(ctx context.Context, c *churn) (s sample, err error) {
-	lags, stuck := w.effects.take(effectLimit)
+// takeSample measures. Changes that never had an effect are an error.
+func (w *world) takeSample(ctx context.Context, c *churn) (s sample, err error) {
+	lags, stuck := w.effects.takeLags(effectLimit)
 	if stuck > 0 {
 		return s, fmt.Errorf("wait for effects: %d changes have had none for %s", stuck, effectLimit)
 	}
@@ -47,7 +47,7 @@ func (w *world) sample(ctx context.Context, c *churn) (s sample, err error) {
 
 const header = "   TIME  CHANGES  NODES  PODS  RESIDENT      HEAP  GOROUTINES  LAG, MEDIAN AND WORST"
 
-func (s *sample) line(after time.Duration) string {
+func (s *sample) formatLine(after time.Duration) string {
 	var lags []string
 	for _, kind := range kinds {
 		if s.worst[kind] > 0 {
@@ -55,10 +55,10 @@ func (s *sample) line(after time.Duration) string {
 		}
 	}
 	return fmt.Sprintf("%7s  %7d  %5d  %4d  %4.0f MiB  %4.1f MiB  %10d  %s", after.Round(time.Second), s.changes, s.nodes, s.pods,
-		mebibytes(s.resident), mebibytes(s.heap), s.goroutines, strings.Join(lags, ", "))
+		inMebibytes(s.resident), inMebibytes(s.heap), s.goroutines, strings.Join(lags, ", "))
 }
 
-func mebibytes(bytes int64) float64 { return float64(bytes) / sidecar.MiB }
+func inMebibytes(bytes int64) float64 { return float64(bytes) / sidecar.MiB }
 
 // measure is something that is to stay flat.
 type measure struct {
@@ -69,7 +69,7 @@ type measure struct {
 	share, amount float64
 }
 
-func lag(kind string) func(s *sample) (float64, bool) {
+func lagOf(kind string) func(s *sample) (float64, bool) {
 	return func(s *sample) (float64, bool) {
 		median, known := s.median[kind]
 		return float64(median.Milliseconds()), known
@@ -78,12 +78,12 @@ func lag(kind string) func(s *sample) (float64, bool) {
 
 // Lags hang on the machine, which others use too; memory and goroutines do not.
 var measures = []measure{
-	{"resident memory, MiB", func(s *sample) (float64, bool) { return mebibytes(s.resident), true }, 0.1, 4},
-	{"heap, MiB", func(s *sample) (float64, bool) { return mebibytes(s.heap), true }, 0.05, 1},
+	{"resident memory, MiB", func(s *sample) (float64, bool) { return inMebibytes(s.resident), true }, 0.1, 4},
+	{"heap, MiB", func(s *sample) (float64, bool) { return inMebibytes(s.heap), true }, 0.05, 1},
 	{"goroutines", func(s *sample) (float64, bool) { return float64(s.goroutines), true }, 0.05, 3},
-	{"lag of publishing, ms", lag(published), 0.5, 20},
-	{"lag of preparing, ms", lag(prepared), 0.5, 20},
-	{"lag of tainting, ms", lag(tainted), 0.5, 20},
+	{"lag of publishing, ms", lagOf(published), 0.5, 20},
+	{"lag of preparing, ms", lagOf(prepared), 0.5, 20},
+	{"lag of tainting, ms", lagOf(tainted), 0.5, 20},
 }
 
 // verdict says whether a measure is flat.
@@ -93,21 +93,21 @@ type verdict struct {
 	flat         bool
 }
 
-// judge compares the last quarter with the second: the first is for warming up.
-func judge(samples []sample) []verdict {
+// judgeMeasures compares the last quarter with the second: the first is for warming up.
+func judgeMeasures(samples []sample) []verdict {
 	quarter := len(samples) / 4
 	var all []verdict
 	for _, m := range measures {
-		v := verdict{what: m.what, second: m.middle(samples[quarter : 2*quarter]), last: m.middle(samples[len(samples)-quarter:])}
+		v := verdict{what: m.what, second: m.medianOf(samples[quarter : 2*quarter]), last: m.medianOf(samples[len(samples)-quarter:])}
 		v.flat = v.last <= v.second*(1+m.share)+m.amount
 		all = append(all, v)
 	}
 	return all
 }
 
-// middle is the median, which a minute in which the machine was busy with
+// medianOf is the median, which a minute in which the machine was busy with
 // something else does not move.
-func (m *measure) middle(samples []sample) float64 {
+func (m *measure) medianOf(samples []sample) float64 {
 	var values []float64
 	for i := range samples {
 		if value, known := m.of(&samples[i]); known {
@@ -121,10 +121,10 @@ func (m *measure) middle(samples []sample) float64 {
 	return values[len(values)/2]
 }
 
-// conclude says whether all is flat. What is not is an error.
-func conclude(out io.Writer, samples []sample) error {
+// printVerdicts says whether all is flat. What is not is an error.
+func printVerdicts(out io.Writer, samples []sample) error {
 	var rising []string
-	for _, v := range judge(samples) {
+	for _, v := range judgeMeasures(samples) {
 		word := "flat"
 		if !v.flat {
 			word = "RISING"

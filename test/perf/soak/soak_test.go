@@ -30,14 +30,14 @@ func calm() []sample {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, conclude(&out, calm()))
+	require.NoError(t, printVerdicts(&out, calm()))
 	require.Equal(t, len(measures), strings.Count(out.String(), ": flat"))
 
 	warming := calm()
 	for i := range 4 {
 		warming[i].resident, warming[i].goroutines = sidecar.MiB, 1
 	}
-	require.NoError(t, conclude(&out, warming), "the first quarter does not count")
+	require.NoError(t, printVerdicts(&out, warming), "the first quarter does not count")
 
 	for rising, spoil := range map[string]func(s *sample, minute int){
 		"resident memory, MiB": func(s *sample, minute int) { s.resident += int64(minute) * 2 * sidecar.MiB },
@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 			spoil(&samples[minute], minute)
 		}
 		out.Reset()
-		require.EqualError(t, conclude(&out, samples), "compare the quarters: not flat: "+rising)
+		require.EqualError(t, printVerdicts(&out, samples), "compare the quarters: not flat: "+rising)
 		require.Contains(t, out.String(), "RISING")
 	}
 }
@@ -60,7 +60,7 @@ func TestLine(t *testing.T) {
 	s := calm()[0]
 	s.worst = map[string]time.Duration{prepared: 40 * time.Millisecond}
 	s.changes = 360
-	require.Equal(t, "   1m0s      360      0     0    60 MiB  12.0 MiB          90  prepare 9 40 ms", s.line(time.Minute))
+	require.Equal(t, "   1m0s      360      0     0    60 MiB  12.0 MiB          90  prepare 9 40 ms", s.formatLine(time.Minute))
 	require.Less(t, strings.Index(header, "HEAP"), strings.Index(header, "GOROUTINES"))
 }
 
@@ -81,38 +81,38 @@ func TestEffects(t *testing.T) {
 		e.sawSlice(slice("a", "0", false))
 		e.sawSlice(slice("b", "0", false))
 		e.expectSlice("b") // its slice was seen first
-		e.expect(change{tainted, taintOf("a", true)})
+		e.expectEffect(change{tainted, taintOf("a", true)})
 		time.Sleep(2 * time.Second)
 		e.sawSlice(slice("a", "0", false))
-		lags, stuck := e.take(time.Second)
+		lags, stuck := e.takeLags(time.Second)
 		require.Equal(t, map[string][]time.Duration{published: {time.Second, 0}}, lags)
 		require.Equal(t, 1, stuck, "the taint has not come")
 
 		e.sawSlice(slice("a", "0", true))
-		e.expect(change{templated, "1"})
+		e.expectEffect(change{templated, "1"})
 		time.Sleep(time.Second)
 		e.sawSlice(slice("a", "1", true))
-		lags, stuck = e.take(time.Minute)
+		lags, stuck = e.takeLags(time.Minute)
 		require.Equal(t, map[string][]time.Duration{tainted: {2 * time.Second}}, lags, "not all nodes have the round")
 		require.Zero(t, stuck)
 		e.sawSlice(slice("b", "1", true))
-		lags, _ = e.take(time.Minute)
+		lags, _ = e.takeLags(time.Minute)
 		require.Equal(t, map[string][]time.Duration{templated: {time.Second}}, lags)
 
-		e.expect(change{prepared, "p"})
-		require.True(t, e.cancel(change{prepared, "p"}))
-		require.False(t, e.cancel(change{prepared, "p"}))
-		e.expect(change{tainted, taintOf("a", false)})
+		e.expectEffect(change{prepared, "p"})
+		require.True(t, e.cancelEffect(change{prepared, "p"}))
+		require.False(t, e.cancelEffect(change{prepared, "p"}))
+		e.expectEffect(change{tainted, taintOf("a", false)})
 		e.forgetNode("a")
 		time.Sleep(time.Hour)
-		_, stuck = e.take(time.Minute)
+		_, stuck = e.takeLags(time.Minute)
 		require.Zero(t, stuck)
 	})
 }
 
 func TestTemplates(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, templates(3), `      round: "3"`)
-	require.Contains(t, templates(3), "nic.example.com")
-	require.NotContains(t, templates(2), "nic.example.com")
+	require.Contains(t, templatesOf(3), `      round: "3"`)
+	require.Contains(t, templatesOf(3), "nic.example.com")
+	require.NotContains(t, templatesOf(2), "nic.example.com")
 }

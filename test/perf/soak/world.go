@@ -36,13 +36,13 @@ func newWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	w := &world{cluster: c, cancel: func() {}}
-	if err := w.prepare(ctx); err != nil {
-		return nil, errors.Join(err, w.stop())
+	if err := w.startCluster(ctx); err != nil {
+		return nil, errors.Join(err, w.stopCluster())
 	}
 	return w, nil
 }
 
-func (w *world) prepare(ctx context.Context) (err error) {
+func (w *world) startCluster(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	if err := fleet.CreateNamespace(ctx, w.client, namespace); err != nil {
 		return err
 	}
-	if err := fleet.Configure(ctx, w.client, templates(0)); err != nil {
+	if err := fleet.Configure(ctx, w.client, templatesOf(0)); err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func (w *world) stop() error {
+func (w *world) stopCluster() error {
 	w.cancel()
 	return w.cluster.Stop()
 }

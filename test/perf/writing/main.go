@@ -33,7 +33,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "rounds, of which the fastest counts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := compare(ctx, *nodes, *rounds)
+	err := compareWriters(ctx, *nodes, *rounds)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "writing:", err)
@@ -41,8 +41,8 @@ func main() {
 	}
 }
 
-// compare has both writers take turns on an API server on which nothing else acts.
-func compare(ctx context.Context, nodes, rounds int) (err error) {
+// compareWriters has both writers take turns on an API server on which nothing else acts.
+func compareWriters(ctx context.Context, nodes, rounds int) (err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Disable: []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok}, Output: os.Stderr})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 		node.Labels[v1alpha1.ScaleLabel] = "raw"
 	}
 	raw := func() (usage, error) {
-		return measure(func() error {
+		return measureUsage(func() error {
 			return fleet.InParallel(nodes, func(i int) error {
 				_, err := client.CoreV1().Nodes().Create(ctx, made[i], metav1.CreateOptions{})
 				return err
@@ -78,7 +78,7 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 	scale := func(count int) (usage, error) {
 		command := exec.CommandContext(ctx, filepath.Join(programs, "kwok-dractl"), "--kubeconfig", c.Kubeconfig(), "scale", profile, "--timeout", "0", "--nodes", fmt.Sprint(count))
 		command.Stderr = os.Stderr
-		used, err := measure(command.Run)
+		used, err := measureUsage(command.Run)
 		if err != nil {
 			return usage{}, err
 		}
@@ -98,7 +98,7 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 			return err
 		}
 		fmt.Printf("%d nodes: a raw writer %s, kwok-dractl scale %s, ratio %.2f\n", nodes, rawNow, scaleNow, scaleNow.took.Seconds()/rawNow.took.Seconds())
-		ofRaw, ofScale = faster(ofRaw, rawNow), faster(ofScale, scaleNow)
+		ofRaw, ofScale = fasterOf(ofRaw, rawNow), fasterOf(ofScale, scaleNow)
 	}
 	fmt.Printf("fastest of %d rounds: a raw writer %s, kwok-dractl scale %s, ratio %.2f\n", rounds, ofRaw, ofScale, ofScale.took.Seconds()/ofRaw.took.Seconds())
 	return nil
@@ -111,15 +111,15 @@ func (u usage) String() string {
 	return fmt.Sprintf("%.2f s (%.2f s of CPU)", u.took.Seconds(), u.cpu.Seconds())
 }
 
-func faster(a, b usage) usage {
+func fasterOf(a, b usage) usage {
 	if a.took == 0 || b.took < a.took {
 		return b
 	}
 	return a
 }
 
-// measure measures the time, and the CPU time of this process.
-func measure(write func() error) (usage, error) {
+// measureUsage measures the time, and the CPU time of this process.
+func measureUsage(write func() error) (usage, error) {
 	before, err := sidecar.CPUTimeOf(os.Getpid())
 	if err != nil {
 		return usage{}, err

@@ -31,17 +31,17 @@ func TestDemo(t *testing.T) {
 	})
 	var out bytes.Buffer
 	s := &story{options: world.Options{Name: name}, out: &out}
-	play := show.Play{Name: name, Command: show.Command, Acts: s.acts(), Running: s.running}
+	play := show.Play{Name: name, Command: show.Command, Acts: s.actsInOrder(), Running: s.runningDemo}
 	require.NoError(t, play.Run(t.Context(), &out), "%s", &out)
 	requireFoundAgain(t, s, play)
 	device, err := s.world.ToBreak(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 12, device.Free)
 	require.Equal(t, []string{"h100-0", "h100-1"}, device.Nodes)
-	words := lastWords(s.world, s.running().Access(), device)
+	words := lastWords(s.world, s.runningDemo().Access(), device)
 	require.True(t, strings.HasSuffix(out.String(), words), "%s", &out)
 	require.Contains(t, words, device.Pod)
-	requirePage(t, s.running().Page)
+	requirePage(t, s.runningDemo().Page)
 
 	lines := commands(words)
 	require.Equal(t, "make demo-down", lines[len(lines)-1])
@@ -77,8 +77,8 @@ func requireFoundAgain(t *testing.T, s *story, play show.Play) {
 	again := func() string {
 		var out bytes.Buffer
 		require.NoError(t, play.Run(t.Context(), &out))
-		require.Contains(t, out.String(), s.running().Access())
-		requirePage(t, s.running().Page)
+		require.Contains(t, out.String(), s.runningDemo().Access())
+		requirePage(t, s.runningDemo().Page)
 		_, err := s.world.Cluster.Kubectl(t.Context(), "get", "configmap", "of-a-user")
 		require.NoError(t, err)
 		return out.String()
@@ -125,6 +125,6 @@ func read(t *testing.T, lines []string) string {
 
 func TestFree(t *testing.T) {
 	device := &world.Break{Node: "h100-0", Device: "gpu-3", Pod: "training-0", Free: 12, Nodes: []string{"h100-0", "h100-1"}}
-	require.Equal(t, "12 free GPUs of the same kind, on h100-0 or h100-1", free(device))
+	require.Equal(t, "12 free GPUs of the same kind, on h100-0 or h100-1", freeDevicesText(device))
 	require.Equal(t, "kubectl annotate node h100-0 dra.kwok.x-k8s.io/device-taints=gpu-3:gpu.nvidia.com/xid=79:NoExecute", device.Taint())
 }

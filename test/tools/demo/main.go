@@ -20,7 +20,7 @@ func main() {
 	afresh := flag.Bool("new", false, "remove what an earlier run has left running, and start afresh")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *down, *afresh)
+	err := runDemo(ctx, *down, *afresh)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, down, afresh bool) error {
+func runDemo(ctx context.Context, down, afresh bool) error {
 	unlock, err := show.Lock(ctx, os.Stdout)
 	if err != nil {
 		return err
@@ -45,5 +45,5 @@ func run(ctx context.Context, down, afresh bool) error {
 		}
 	}
 	s := &story{options: world.Options{Name: show.Name(), Output: os.Stdout}, out: os.Stdout}
-	return show.Play{Name: show.Name(), Command: show.Command, Acts: s.acts(), Running: s.running}.Run(ctx, os.Stdout)
+	return show.Play{Name: show.Name(), Command: show.Command, Acts: s.actsInOrder(), Running: s.runningDemo}.Run(ctx, os.Stdout)
 }

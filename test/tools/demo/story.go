@@ -18,19 +18,19 @@ type story struct {
 	world   *world.World
 }
 
-func (s *story) acts() []func(context.Context) error {
-	return []func(context.Context) error{s.compile, s.start, s.addNodes, s.runPods, s.end}
+func (s *story) actsInOrder() []func(context.Context) error {
+	return []func(context.Context) error{s.compilePrograms, s.startCluster, s.addNodes, s.runPods, s.finishDemo}
 }
 
-// compile comes first, so that no cluster waits for it.
-func (s *story) compile(context.Context) error {
+// compilePrograms comes first, so that no cluster waits for it.
+func (s *story) compilePrograms(context.Context) error {
 	return show.Compile(s.out, "kwok-dra and kwok-dractl", func() error {
 		_, err := sidecar.Programs()
 		return err
 	})
 }
 
-func (s *story) start(ctx context.Context) (err error) {
+func (s *story) startCluster(ctx context.Context) (err error) {
 	show.Chapter(s.out, "A real control plane with kwok and kwok-dra, on loopback")
 	s.world, err = world.Start(ctx, s.options)
 	return err
@@ -42,7 +42,7 @@ func (s *story) addNodes(ctx context.Context) error {
 	if err := s.world.AwaitNodes(ctx); err != nil {
 		return err
 	}
-	return s.run(ctx, "kubectl get nodes -L node.kubernetes.io/instance-type", "kubectl get resourceslices")
+	return s.showCommands(ctx, "kubectl get nodes -L node.kubernetes.io/instance-type", "kubectl get resourceslices")
 }
 
 func (s *story) runPods(ctx context.Context) error {
@@ -54,25 +54,25 @@ func (s *story) runPods(ctx context.Context) error {
 	if s.world.ShowsContainers {
 		lines = append(lines, "kubectl exec deployment/training -- nvidia-smi -L")
 	}
-	return s.run(ctx, lines...)
+	return s.showCommands(ctx, lines...)
 }
 
-func (s *story) end(ctx context.Context) error {
+func (s *story) finishDemo(ctx context.Context) error {
 	device, err := s.world.ToBreak(ctx)
 	if err != nil {
 		return err
 	}
 	show.Chapter(s.out, "It is yours")
-	fmt.Fprint(s.out, lastWords(s.world, s.running().Access(), device))
+	fmt.Fprint(s.out, lastWords(s.world, s.runningDemo().Access(), device))
 	return nil
 }
 
-func (s *story) running() *show.Running {
+func (s *story) runningDemo() *show.Running {
 	return show.NewRunning(show.Command, s.world.Cluster, s.world.Path, s.world.Sidecar)
 }
 
-// run runs commands before the eyes of the reader.
-func (s *story) run(ctx context.Context, lines ...string) error {
+// showCommands runs commands before the eyes of the reader.
+func (s *story) showCommands(ctx context.Context, lines ...string) error {
 	for i, line := range lines {
 		if i > 0 {
 			fmt.Fprintln(s.out)

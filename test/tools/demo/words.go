@@ -46,10 +46,10 @@ kwok-dra logs to %s
   make demo-down
 `,
 		access, device.Node, containers,
-		device.Device, device.Node, device.Pod, device.Taint(), free(device), device.Node, device.Repair(), w.Sidecar.Log)
+		device.Device, device.Node, device.Pod, device.Taint(), freeDevicesText(device), device.Node, device.Repair(), w.Sidecar.Log)
 }
 
-// free says what the replacement of a Pod can get.
-func free(device *world.Break) string {
+// freeDevicesText says what the replacement of a Pod can get.
+func freeDevicesText(device *world.Break) string {
 	return fmt.Sprintf("%d free GPUs of the same kind, on %s", device.Free, strings.Join(device.Nodes, " or "))
 }

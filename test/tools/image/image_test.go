@@ -94,7 +94,7 @@ func TestVersions(t *testing.T) {
 		"":             "no version",
 		"v1.2.3+build": `version "v1.2.3+build" cannot be the tag of an image`,
 	} {
-		err := run(t.Context(), t.TempDir(), version, io.Discard)
+		err := buildImage(t.Context(), t.TempDir(), version, io.Discard)
 		require.ErrorContains(t, err, problem)
 		require.ErrorContains(t, err, "make image VERSION=v1.2.3")
 	}
@@ -102,7 +102,7 @@ func TestVersions(t *testing.T) {
 
 func TestNoClone(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run(t.Context(), t.TempDir(), testVersion, io.Discard), "must be a git clone")
+	require.ErrorContains(t, buildImage(t.Context(), t.TempDir(), testVersion, io.Discard), "must be a git clone")
 }
 
 func checkConfig(t *testing.T, platform string, image v1.Image, revision string) {
@@ -139,7 +139,7 @@ func checkStatic(t *testing.T, binary []byte, machine elf.Machine) {
 // build builds the image and returns what is told about it.
 func build(t *testing.T, root string) string {
 	var output strings.Builder
-	require.NoError(t, run(t.Context(), root, testVersion, &output))
+	require.NoError(t, buildImage(t.Context(), root, testVersion, &output))
 	return output.String()
 }
 

@@ -26,7 +26,7 @@ func main() {
 	version := flag.String("version", "", "the version of the sidecar, and the tag of its image")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, sidecar.Root(), *version, os.Stdout)
+	err := buildImage(ctx, sidecar.Root(), *version, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
@@ -34,8 +34,8 @@ func main() {
 	}
 }
 
-// run builds the image from the repository at root and tells out about it.
-func run(ctx context.Context, root, version string, out io.Writer) error {
+// buildImage builds the image from the repository at root and tells out about it.
+func buildImage(ctx context.Context, root, version string, out io.Writer) error {
 	if err := checkTag(version); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, root, version string, out io.Writer) error {
 	if err := image.Write(s, index, filepath.Join(root, file)); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	return report(out, root, version, index)
+	return printReport(out, root, version, index)
 }
 
 // archivePath is where the archive of a version is, in the repository.

@@ -22,8 +22,8 @@ const loadCommands = `Load it with the one that fits:
   skopeo copy --all oci-archive:ARCHIVE docker://REGISTRY/IMAGE
 `
 
-// report tells what was built and how to use it.
-func report(out io.Writer, root, version string, index v1.ImageIndex) error {
+// printReport tells what was built and how to use it.
+func printReport(out io.Writer, root, version string, index v1.ImageIndex) error {
 	file := archivePath(version)
 	info, err := os.Stat(filepath.Join(root, file))
 	if err != nil {
@@ -38,7 +38,7 @@ func report(out io.Writer, root, version string, index v1.ImageIndex) error {
 		return fmt.Errorf("read the index: %w", err)
 	}
 	fmt.Fprintf(out, "\nImage    %s\nDigest   %s\nArchive  %s (%s, OCI image layout)\n",
-		image.Name(version), digest, file, megabytes(info.Size()))
+		image.Name(version), digest, file, inMegabytes(info.Size()))
 	for _, platform := range manifest.Manifests {
 		one, err := index.Image(platform.Digest)
 		if err != nil {
@@ -48,7 +48,7 @@ func report(out io.Writer, root, version string, index v1.ImageIndex) error {
 		if err != nil {
 			return fmt.Errorf("measure the image for %s: %w", platform.Platform, err)
 		}
-		fmt.Fprintf(out, "         %s: %s to pull, %s\n", platform.Platform, megabytes(size), platform.Digest)
+		fmt.Fprintf(out, "         %s: %s to pull, %s\n", platform.Platform, inMegabytes(size), platform.Digest)
 	}
 	fmt.Fprint(out, "\n", strings.NewReplacer("ARCHIVE", file, "IMAGE", image.Name(version)).Replace(loadCommands))
 	return nil
@@ -67,6 +67,6 @@ func pullSize(one v1.Image) (int64, error) {
 	return size, nil
 }
 
-func megabytes(bytes int64) string {
+func inMegabytes(bytes int64) string {
 	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }

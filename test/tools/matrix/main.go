@@ -36,7 +36,7 @@ func main() {
 		m.versions = versions
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := m.run(ctx)
+	err := m.runVersions(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
@@ -52,9 +52,9 @@ type matrix struct {
 	timeout  time.Duration
 }
 
-// run runs the tests on each version. A version on which they cannot even start
+// runVersions runs the tests on each version. A version on which they cannot even start
 // is a row of the table like the others.
-func (m *matrix) run(ctx context.Context) error {
+func (m *matrix) runVersions(ctx context.Context) error {
 	if err := os.MkdirAll(m.logs, 0o755); err != nil {
 		return fmt.Errorf("create directory for logs: %w", err)
 	}
@@ -64,7 +64,7 @@ func (m *matrix) run(ctx context.Context) error {
 			break
 		}
 		r := m.runVersion(ctx, version)
-		fmt.Printf("Kubernetes %s: %d of %d tests passed in %s\n\n", r.version, r.passed, r.ran(), r.took.Round(time.Second))
+		fmt.Printf("Kubernetes %s: %d of %d tests passed in %s\n\n", r.version, r.passed, r.testsRun(), r.took.Round(time.Second))
 		rows = append(rows, r)
 	}
 	if err := printTable(os.Stdout, rows); err != nil {
@@ -74,7 +74,7 @@ func (m *matrix) run(ctx context.Context) error {
 		return fmt.Errorf("interrupted: %w", ctx.Err())
 	}
 	for _, r := range rows {
-		if r.bad() {
+		if r.hasFailed() {
 			return errFailed
 		}
 	}

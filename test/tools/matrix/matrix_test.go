@@ -56,7 +56,7 @@ func TestResults(t *testing.T) {
 		passed:  3,
 		failed:  []string{"TestParts/Bad", "TestCleanup", "TestLost (did not end)"},
 		skipped: []skip{{"TestParts/Impossible", "Kubernetes 1.34: knows no parts"}},
-	}, results.count())
+	}, results.countResults())
 	require.Contains(t, log.String(), "3, want 4\n")
 	require.Contains(t, log.String(), "panic: no JSON\n")
 	require.Equal(t, `  skip  TestParts/Impossible (0s)
@@ -88,11 +88,11 @@ func TestTable(t *testing.T) {
                                                 log: 1.35.log
 1.36.3      5    5       0       0        3s
 `, table.String())
-	require.True(t, rows[0].bad())
-	require.True(t, rows[1].bad())
-	require.False(t, rows[2].bad())
-	require.True(t, row{version: "1.37.1"}.bad(), "what has not run is not proven")
-	require.Len(t, row{counts: counts{failed: make([]string, 100)}}.remarks(), mostFailed+2)
+	require.True(t, rows[0].hasFailed())
+	require.True(t, rows[1].hasFailed())
+	require.False(t, rows[2].hasFailed())
+	require.True(t, row{version: "1.37.1"}.hasFailed(), "what has not run is not proven")
+	require.Len(t, row{counts: counts{failed: make([]string, 100)}}.listRemarks(), mostFailed+2)
 }
 
 // TestVersionThatDoesNotBuild is a row, and what it says is in its log.

@@ -55,14 +55,14 @@ func (r *results) Write(output []byte) (int, error) {
 		if json.Unmarshal(line, &e) != nil {
 			e = event{Output: string(line) + "\n"}
 		}
-		r.add(e)
+		r.addEvent(e)
 	}
 }
 
 // logged is what t.Log, t.Skip and t.Error make of their arguments.
 var logged = regexp.MustCompile(`^\s*\S+\.go:\d+: (.*\S)`)
 
-func (r *results) add(e event) {
+func (r *results) addEvent(e event) {
 	_, _ = io.WriteString(r.log, e.Output)
 	if e.Test == "" {
 		return
@@ -79,12 +79,12 @@ func (r *results) add(e event) {
 		}
 	case passed, failed, skipped:
 		r.ended[e.Test] = e.Action
-		r.tell(e)
+		r.printEvent(e)
 	}
 }
 
-// tell has a line for each test function, and for each part that does not pass.
-func (r *results) tell(e event) {
+// printEvent has a line for each test function, and for each part that does not pass.
+func (r *results) printEvent(e event) {
 	if e.Action == passed && strings.Contains(e.Test, "/") {
 		return
 	}
@@ -103,7 +103,7 @@ type counts struct {
 // skip is a test that a version cannot do.
 type skip struct{ test, reason string }
 
-func (r *results) count() counts {
+func (r *results) countResults() counts {
 	var c counts
 	for _, test := range r.order {
 		switch end := r.ended[test]; {

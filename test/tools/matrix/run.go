@@ -47,17 +47,17 @@ func (m *matrix) runVersion(ctx context.Context, version string) row {
 	r.version = strings.TrimPrefix(programs.Versions.Kubernetes, "v")
 	start := time.Now()
 	results := newResults(log, os.Stdout)
-	err = m.test(ctx, r.version, results, log)
+	err = m.testVersion(ctx, r.version, results, log)
 	r.took = time.Since(start)
-	r.counts = results.count()
+	r.counts = results.countResults()
 	if err != nil && len(r.failed) == 0 {
 		r.problem = "tests did not end well: " + err.Error()
 	}
 	return r
 }
 
-// test runs go test, and has results take in what it says.
-func (m *matrix) test(ctx context.Context, version string, results *results, log io.Writer) error {
+// testVersion runs go test, and has results take in what it says.
+func (m *matrix) testVersion(ctx context.Context, version string, results *results, log io.Writer) error {
 	args := []string{"test", "-json", "-count=1", "-timeout", m.timeout.String()}
 	if m.only != "" {
 		args = append(args, "-run", m.only)

@@ -19,20 +19,20 @@ type row struct {
 	log string
 }
 
-func (r row) ran() int { return r.passed + len(r.failed) }
+func (r row) testsRun() int { return r.passed + len(r.failed) }
 
-// bad reports whether the version does not do what it should. Where nothing ran,
+// hasFailed reports whether the version does not do what it should. Where nothing ran,
 // nothing is proven.
-func (r row) bad() bool { return r.problem != "" || len(r.failed) > 0 || r.ran() == 0 }
+func (r row) hasFailed() bool { return r.problem != "" || len(r.failed) > 0 || r.testsRun() == 0 }
 
 func printTable(out io.Writer, rows []row) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KUBERNETES\tRAN\tPASSED\tFAILED\tSKIPPED\tTIME\tREMARKS")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s", r.version, r.ran(), r.passed, len(r.failed), len(r.skipped), r.took.Round(time.Second))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s", r.version, r.testsRun(), r.passed, len(r.failed), len(r.skipped), r.took.Round(time.Second))
 		// The first remark is beside the figures, the others are below it.
 		separator := "\t"
-		for _, remark := range r.remarks() {
+		for _, remark := range r.listRemarks() {
 			fmt.Fprint(table, separator, remark)
 			separator = "\n\t\t\t\t\t\t"
 		}
@@ -44,12 +44,12 @@ func printTable(out io.Writer, rows []row) error {
 // mostFailed is how many failed tests are named: where a program panics, none ends.
 const mostFailed = 30
 
-// remarks are what failed, what the version cannot do, and where to read on.
-func (r row) remarks() []string {
+// listRemarks are what failed, what the version cannot do, and where to read on.
+func (r row) listRemarks() []string {
 	var remarks []string
 	if r.problem != "" {
 		remarks = append(remarks, r.problem)
-	} else if r.ran() == 0 {
+	} else if r.testsRun() == 0 {
 		remarks = append(remarks, "no test ran")
 	}
 	for i, test := range r.failed {
@@ -60,16 +60,16 @@ func (r row) remarks() []string {
 		remarks = append(remarks, "failed: "+test)
 	}
 	for _, s := range r.skipped {
-		remarks = append(remarks, fmt.Sprintf("cannot: %s (%s)", s.test, shorten(s.reason)))
+		remarks = append(remarks, fmt.Sprintf("cannot: %s (%s)", s.test, dropVersion(s.reason)))
 	}
-	if r.bad() {
+	if r.hasFailed() {
 		remarks = append(remarks, "log: "+r.log)
 	}
 	return remarks
 }
 
-// shorten leaves out the version, which the row has.
-func shorten(reason string) string {
+// dropVersion leaves out the version, which the row has.
+func dropVersion(reason string) string {
 	if strings.HasPrefix(reason, "Kubernetes ") {
 		if _, rest, found := strings.Cut(reason, ": "); found {
 			return rest

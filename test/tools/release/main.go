@@ -18,7 +18,7 @@ func main() {
 	version := flag.String("version", "", "the version to release, such as v1.2.3")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, sidecar.Root(), *version, allPlatforms, os.Stdout)
+	err := makeRelease(ctx, sidecar.Root(), *version, allPlatforms, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)

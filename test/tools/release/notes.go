@@ -30,7 +30,7 @@ func (r *release) writeNotes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.path(notesFile), []byte(notes), 0o644)
+	return os.WriteFile(r.distPath(notesFile), []byte(notes), 0o644)
 }
 
 // releaseNotes returns the section of a version. A pre-release without a section of its own

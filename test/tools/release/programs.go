@@ -19,16 +19,16 @@ var programs = []string{"kwok-dra", "kwok-dractl"}
 // completes it.
 var pluginLinks = []string{"kubectl-dra", "kubectl_complete-dra"}
 
-// binary is the path of a program that is compiled.
-func (r *release) binary(platform source.Platform, program string) string {
+// binaryPath is the path of a program that is compiled.
+func (r *release) binaryPath(platform source.Platform, program string) string {
 	return filepath.Join(r.work, platform.OS, platform.Architecture, program)
 }
 
-func (r *release) compile(ctx context.Context) error {
+func (r *release) compilePrograms(ctx context.Context) error {
 	for _, platform := range r.platforms {
 		fmt.Fprintf(r.out, "Compiling for %s (a minute or two for the first time, seconds later) ...\n", platform)
 		for _, program := range programs {
-			if err := r.Compile(ctx, platform, program, r.binary(platform, program)); err != nil {
+			if err := r.Compile(ctx, platform, program, r.binaryPath(platform, program)); err != nil {
 				return err
 			}
 		}
@@ -36,8 +36,8 @@ func (r *release) compile(ctx context.Context) error {
 	return nil
 }
 
-// archives packs the programs of each platform.
-func (r *release) archives(context.Context) error {
+// packArchives packs the programs of each platform.
+func (r *release) packArchives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (r *release) archives(context.Context) error {
 	for _, platform := range r.platforms {
 		entries := []tarball.Entry{{Name: "LICENSE", Content: license}}
 		for _, program := range programs {
-			content, err := os.ReadFile(r.binary(platform, program))
+			content, err := os.ReadFile(r.binaryPath(platform, program))
 			if err != nil {
 				return err
 			}
@@ -55,19 +55,19 @@ func (r *release) archives(context.Context) error {
 			entries = append(entries, tarball.Entry{Name: link, Link: "kwok-dractl"})
 		}
 		name := fmt.Sprintf("kwok-dra-%s-%s-%s.tar.gz", r.Version, platform.OS, platform.Architecture)
-		if err := tarball.Write(r.path(name), entries, r.Date); err != nil {
+		if err := tarball.Write(r.distPath(name), entries, r.Date); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// image writes the image of the sidecar, which is for Linux.
-func (r *release) image(context.Context) error {
+// writeImage writes the image of the sidecar, which is for Linux.
+func (r *release) writeImage(context.Context) error {
 	binaries := map[string]string{}
 	for _, platform := range r.platforms {
 		if platform.OS == "linux" {
-			binaries[platform.Architecture] = r.binary(platform, "kwok-dra")
+			binaries[platform.Architecture] = r.binaryPath(platform, "kwok-dra")
 		}
 	}
 	index, err := image.Index(r.Source, binaries)
@@ -79,15 +79,15 @@ func (r *release) image(context.Context) error {
 		return fmt.Errorf("digest of the image: %w", err)
 	}
 	r.digest = digest.String()
-	return image.Write(r.Source, index, r.path("kwok-dra-"+r.Version+"-image.tar"))
+	return image.Write(r.Source, index, r.distPath("kwok-dra-"+r.Version+"-image.tar"))
 }
 
-// sbom writes what the programs consist of, as they say themselves.
-func (r *release) sbom(context.Context) error {
+// writeSBOMs writes what the programs consist of, as they say themselves.
+func (r *release) writeSBOMs(context.Context) error {
 	var read []*sbom.Program
 	for _, platform := range r.platforms {
 		for _, program := range programs {
-			found, err := sbom.Read(program, r.binary(platform, program))
+			found, err := sbom.Read(program, r.binaryPath(platform, program))
 			if err != nil {
 				return err
 			}
@@ -98,5 +98,5 @@ func (r *release) sbom(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.path("kwok-dra-"+r.Version+"-sbom.cdx.json"), content, 0o644)
+	return os.WriteFile(r.distPath("kwok-dra-"+r.Version+"-sbom.cdx.json"), content, 0o644)
 }

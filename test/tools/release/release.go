@@ -36,8 +36,8 @@ type release struct {
 	out    io.Writer
 }
 
-// run makes dist in the repository at root and tells out about it.
-func run(ctx context.Context, root, version string, platforms []source.Platform, out io.Writer) error {
+// makeRelease makes dist in the repository at root and tells out about it.
+func makeRelease(ctx context.Context, root, version string, platforms []source.Platform, out io.Writer) error {
 	if !semantic.MatchString(version) {
 		return fmt.Errorf("VERSION is %q: give a semantic version, as in: make release VERSION=v1.2.3", version)
 	}
@@ -62,13 +62,13 @@ func run(ctx context.Context, root, version string, platforms []source.Platform,
 // makeAll makes all files, the checksums last: without these a release is not
 // complete.
 func (r *release) makeAll(ctx context.Context) error {
-	if err := os.RemoveAll(r.path()); err != nil {
+	if err := os.RemoveAll(r.distPath()); err != nil {
 		return err
 	}
-	if err := os.Mkdir(r.path(), 0o755); err != nil {
+	if err := os.Mkdir(r.distPath(), 0o755); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.writeNotes, r.compile, r.archives, r.image, r.sbom, r.manifests, r.checksums} {
+	for _, step := range []func(context.Context) error{r.writeNotes, r.compilePrograms, r.packArchives, r.writeImage, r.writeSBOMs, r.writeManifests, r.writeChecksums} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("release %s: %w", r.Version, err)
 		}
@@ -76,22 +76,22 @@ func (r *release) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// path is that of a file in dist.
-func (r *release) path(elements ...string) string {
+// distPath is that of a file in dist.
+func (r *release) distPath(elements ...string) string {
 	return filepath.Join(append([]string{r.Root, "dist"}, elements...)...)
 }
 
-// checksums writes those of all files, in the format of sha256sum, and lists the
+// writeChecksums writes those of all files, in the format of sha256sum, and lists the
 // files.
-func (r *release) checksums(context.Context) error {
-	files, err := os.ReadDir(r.path())
+func (r *release) writeChecksums(context.Context) error {
+	files, err := os.ReadDir(r.distPath())
 	if err != nil {
 		return err
 	}
 	var sums strings.Builder
 	fmt.Fprintf(r.out, "\nRelease %s of commit %.12s:\n", r.Version, r.Revision)
 	for _, file := range files {
-		content, err := os.ReadFile(r.path(file.Name()))
+		content, err := os.ReadFile(r.distPath(file.Name()))
 		if err != nil {
 			return err
 		}
@@ -99,5 +99,5 @@ func (r *release) checksums(context.Context) error {
 		fmt.Fprintf(r.out, "  dist/%-42s %8.1f kB\n", file.Name(), float64(len(content))/1e3)
 	}
 	fmt.Fprintln(r.out, "  dist/SHA256SUMS")
-	return os.WriteFile(r.path("SHA256SUMS"), []byte(sums.String()), 0o644)
+	return os.WriteFile(r.distPath("SHA256SUMS"), []byte(sums.String()), 0o644)
 }

@@ -36,7 +36,7 @@ func host(t *testing.T) []source.Platform {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	clone := snapshot.Commit(t)
-	require.NoError(t, run(t.Context(), clone, testVersion, host(t), io.Discard))
+	require.NoError(t, makeRelease(t.Context(), clone, testVersion, host(t), io.Discard))
 	archive := fmt.Sprintf("kwok-dra-%s-%s-%s.tar.gz", testVersion, runtime.GOOS, runtime.GOARCH)
 
 	t.Run("has these files", func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestRelease(t *testing.T) {
 	t.Run("is the same from another clone", func(t *testing.T) {
 		t.Parallel()
 		other := snapshot.Clone(t, clone)
-		require.NoError(t, run(t.Context(), other, testVersion, host(t), io.Discard))
+		require.NoError(t, makeRelease(t.Context(), other, testVersion, host(t), io.Discard))
 		require.Equal(t, readFile(t, clone, "dist", "SHA256SUMS"), readFile(t, other, "dist", "SHA256SUMS"))
 		checkSums(t, filepath.Join(other, "dist"))
 	})
@@ -90,11 +90,11 @@ func TestRelease(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"", "1.2.3", "v1.2", "v1.2.3+build", "v01.2.3", "v1.2.3-", "v1.2.3-a..b", "82bdaf2", "v1.2.3 "} {
-		err := run(t.Context(), t.TempDir(), version, nil, io.Discard)
+		err := makeRelease(t.Context(), t.TempDir(), version, nil, io.Discard)
 		require.EqualError(t, err, fmt.Sprintf("VERSION is %q: give a semantic version, as in: make release VERSION=v1.2.3", version))
 	}
 	for _, version := range []string{"v0.2.0", "v10.0.1-rc.1", "v1.2.3-alpha-1"} {
-		require.ErrorContains(t, run(t.Context(), t.TempDir(), version, nil, io.Discard), "must be a git clone")
+		require.ErrorContains(t, makeRelease(t.Context(), t.TempDir(), version, nil, io.Discard), "must be a git clone")
 	}
 }
 

@@ -23,8 +23,8 @@ const (
 // testsTime begins the lines of tests in the file of cluster.TimesEnv.
 const testsTime = "tests"
 
-// counted returns the command that runs another one for its CPU time.
-func counted(command []string) ([]string, error) {
+// countedCommand returns the command that runs another one for its CPU time.
+func countedCommand(command []string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the program that counts CPU time: %w", err)

@@ -29,7 +29,7 @@ func TestCPUOfOrphans(t *testing.T) {
 	done := t.TempDir() + "/done"
 	p := shell("leaves an orphan", `echo cluster 4.5s >>$`+cluster.TimesEnv+`; (setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; touch `+done+`' &); until [ -e `+done+` ]; do sleep 0.1; done; sleep 0.1`)
 	s := &suite{out: io.Discard, total: 1}
-	r := s.run(t.Context(), p.name, ofTests(t, p))
+	r := s.runPart(t.Context(), p.name, ofTests(t, p))
 	require.NoError(t, r.err)
 	require.Greater(t, r.cpu-r.building, 50*time.Millisecond)
 	require.GreaterOrEqual(t, r.building, time.Duration(0))
@@ -52,7 +52,7 @@ func TestTestsAreInterrupted(t *testing.T) {
 
 func TestStatusIsKept(t *testing.T) {
 	t.Parallel()
-	command, err := counted([]string{"sh", "-c", "exit 7"})
+	command, err := countedCommand([]string{"sh", "-c", "exit 7"})
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Stderr = os.Stderr

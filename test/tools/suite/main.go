@@ -36,7 +36,7 @@ func main() {
 	flag.BoolVar(&o.programs, "programs", false, "make the programs that tests on clusters start, and run no tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
+	err := runSuite(ctx, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func runSuite(ctx context.Context, o options) error {
 	if o.programs {
 		return makePrograms(ctx)
 	}
@@ -52,17 +52,17 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("read -only %q: %w", o.only, err)
 	}
-	every, err := parts(ctx)
+	every, err := allParts(ctx)
 	if err != nil {
 		return err
 	}
-	ofRing, err := ring(o.ring).of(every)
+	ofRing, err := ring(o.ring).partsOf(every)
 	if err != nil {
 		return err
 	}
-	chosen := matching(ofRing, wanted)
+	chosen := matchingParts(ofRing, wanted)
 	switch {
-	case len(chosen) == 0 && len(matching(every, wanted)) > 0:
+	case len(chosen) == 0 && len(matchingParts(every, wanted)) > 0:
 		return fmt.Errorf("read -only %q: no part of this ring matches, make test-all has all parts", o.only)
 	case len(chosen) == 0:
 		return fmt.Errorf("read -only %q: no part of the tests matches, -list shows them", o.only)

@@ -34,8 +34,8 @@ type times struct {
 	starting time.Duration
 }
 
-// read reads what tests and clusters have noted.
-func (t *times) read(notes io.Reader) {
+// readNotes reads what tests and clusters have noted.
+func (t *times) readNotes(notes io.Reader) {
 	var tests time.Duration
 	var what, text string
 	for n, _ := fmt.Fscanln(notes, &what, &text); n == 2; n, _ = fmt.Fscanln(notes, &what, &text) {
@@ -53,7 +53,7 @@ func (t *times) read(notes io.Reader) {
 	}
 }
 
-func (t *times) add(other times) {
+func (t *times) addTimes(other times) {
 	t.took, t.cpu, t.building = t.took+other.took, t.cpu+other.cpu, t.building+other.building
 	t.clusters, t.starting = t.clusters+other.clusters, t.starting+other.starting
 }
@@ -70,22 +70,22 @@ func printTimes(out io.Writer, results []result) {
 	var all, short times
 	shorts := 0
 	for _, r := range results {
-		all.add(r.times)
+		all.addTimes(r.times)
 		if r.took < shortPart {
-			short.add(r.times)
+			short.addTimes(r.times)
 			shorts++
 			continue
 		}
-		r.print(out, row, r.name)
+		r.printRow(out, row, r.name)
 	}
 	if shorts > 0 {
-		short.print(out, row, fmt.Sprintf("%d parts that took less than %s each", shorts, shortPart))
+		short.printRow(out, row, fmt.Sprintf("%d parts that took less than %s each", shorts, shortPart))
 	}
 	all.took = 0 // they run side by side
-	all.print(out, row, "all")
+	all.printRow(out, row, "all")
 }
 
-func (t *times) print(out io.Writer, row, name string) {
+func (t *times) printRow(out io.Writer, row, name string) {
 	seconds := func(d time.Duration) string {
 		if d <= 0 {
 			return ""

@@ -43,10 +43,10 @@ type part struct {
 	showsProgress bool
 }
 
-// parts returns all parts: the tests that need no cluster, module by module, the
+// allParts returns all parts: the tests that need no cluster, module by module, the
 // programs of a cluster, and the packages that start clusters, one by one, those
 // that wait first.
-func parts(ctx context.Context) ([]part, error) {
+func allParts(ctx context.Context) ([]part, error) {
 	root, err := gomod.Root(repository)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func parts(ctx context.Context) ([]part, error) {
 	var all, onClusters []part
 	for _, module := range modules {
 		dir := filepath.Join(root, module)
-		found, err := list(ctx, dir)
+		found, err := listPackages(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -97,8 +97,8 @@ func goTest(self string, isKept bool, pkgs ...string) []string {
 // packages are import paths of packages with tests.
 type packages struct{ quick, onClusters []string }
 
-// list finds the packages of a module that have tests.
-func list(ctx context.Context, dir string) (packages, error) {
+// listPackages finds the packages of a module that have tests.
+func listPackages(ctx context.Context, dir string) (packages, error) {
 	// The tests of package x are the program x.test.
 	const format = `{{if eq .Name "main"}}{{.ImportPath}}{{range .Deps}} {{.}}{{end}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-test", "-f", format, "./...")
@@ -110,10 +110,10 @@ func list(ctx context.Context, dir string) (packages, error) {
 	if err != nil {
 		return packages{}, fmt.Errorf("list the tests of %s: %w", dir, err)
 	}
-	return classify(string(out)), nil
+	return classifyPackages(string(out)), nil
 }
 
-func classify(lines string) packages {
+func classifyPackages(lines string) packages {
 	var p packages
 	for line := range strings.Lines(lines) {
 		fields := strings.Fields(line)

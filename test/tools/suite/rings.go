@@ -42,8 +42,8 @@ const (
 	all  ring = "all"
 )
 
-// of returns the parts of the ring, of which some run only some of their tests.
-func (r ring) of(parts []part) ([]part, error) {
+// partsOf returns the parts of the ring, of which some run only some of their tests.
+func (r ring) partsOf(parts []part) ([]part, error) {
 	switch r {
 	case first, rest:
 	case all:
@@ -69,9 +69,9 @@ func (r ring) of(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// matching returns the parts whose names match, and what makes the programs that
+// matchingParts returns the parts whose names match, and what makes the programs that
 // these need.
-func matching(parts []part, wanted *regexp.Regexp) []part {
+func matchingParts(parts []part, wanted *regexp.Regexp) []part {
 	var chosen []part
 	needsCluster := false
 	for _, p := range slices.Backward(parts) {

@@ -64,23 +64,23 @@ func runAll(ctx context.Context, out io.Writer, parts []part) error {
 		printTimes(s.out, s.ended)
 		return fmt.Errorf("run the tests: %w", errInterrupted)
 	}
-	return s.report(time.Since(began))
+	return s.printReport(time.Since(began))
 }
 
 // runLane runs parts until none is left.
 func (s *suite) runLane(ctx context.Context, waits bool) {
 	for ctx.Err() == nil {
-		p, number, found := s.next(waits)
+		p, number, found := s.takeNextPart(waits)
 		if !found {
 			return
 		}
-		s.end(p, s.run(ctx, fmt.Sprintf("[%d/%d] %s", number, s.total, p.name), p))
+		s.endPart(p, s.runPart(ctx, fmt.Sprintf("[%d/%d] %s", number, s.total, p.name), p))
 	}
 }
 
-// next takes the next part that can run, and waits while there is none because
+// takeNextPart takes the next part that can run, and waits while there is none because
 // the programs of a cluster are being made.
-func (s *suite) next(waits bool) (p part, number int, found bool) {
+func (s *suite) takeNextPart(waits bool) (p part, number int, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.pending) > 0 {
@@ -101,7 +101,7 @@ func (s *suite) next(waits bool) (p part, number int, found bool) {
 
 func (s *suite) canRun(p part) bool { return !p.needsCluster || !s.withoutPrograms }
 
-func (s *suite) end(p part, r result) {
+func (s *suite) endPart(p part, r result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = append(s.ended, r)
@@ -120,9 +120,9 @@ func (s *suite) end(p part, r result) {
 	s.programs.Broadcast()
 }
 
-// run runs a part. The output of one that failed is shown as a whole.
-func (s *suite) run(ctx context.Context, title string, p part) result {
-	command, err := counted(slices.Concat(p.command, p.limit))
+// runPart runs a part. The output of one that failed is shown as a whole.
+func (s *suite) runPart(ctx context.Context, title string, p part) result {
+	command, err := countedCommand(slices.Concat(p.command, p.limit))
 	if err != nil {
 		return result{name: p.name, err: err}
 	}
@@ -150,7 +150,7 @@ func (s *suite) run(ctx context.Context, title string, p part) result {
 		// With all processes that it has waited for, clusters too.
 		r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	r.read(notes)
+	r.readNotes(notes)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(&log, "%s: %v\n", p.name, err)
 		_, _ = s.out.Write(log.Bytes())
@@ -158,8 +158,8 @@ func (s *suite) run(ctx context.Context, title string, p part) result {
 	return r
 }
 
-// report prints what the parts took and which failed.
-func (s *suite) report(took time.Duration) error {
+// printReport prints what the parts took and which failed.
+func (s *suite) printReport(took time.Duration) error {
 	printTimes(s.out, s.ended)
 	var failed []string
 	for _, r := range s.ended {

@@ -143,7 +143,7 @@ func TestTimes(t *testing.T) {
 
 func TestClassify(t *testing.T) {
 	t.Parallel()
-	got := classify("example.org/cmd fmt\n" +
+	got := classifyPackages("example.org/cmd fmt\n" +
 		"example.org/a.test fmt example.org/a\n\n" +
 		"example.org/b.test fmt " + clusterPrograms + "\n")
 	require.Equal(t, packages{quick: []string{"example.org/a"}, onClusters: []string{"example.org/b"}}, got)
@@ -159,11 +159,11 @@ func TestWaitingFirst(t *testing.T) {
 // are all.
 func TestRings(t *testing.T) {
 	t.Parallel()
-	every, err := parts(t.Context())
+	every, err := allParts(t.Context())
 	require.NoError(t, err)
-	inFirst, err := first.of(every)
+	inFirst, err := first.partsOf(every)
 	require.NoError(t, err)
-	others, err := rest.of(every)
+	others, err := rest.partsOf(every)
 	require.NoError(t, err)
 	require.Len(t, inFirst, 1+len(firstRing), "the table of the first ring names parts that do not exist")
 	limits := map[string][][]string{}
@@ -175,14 +175,14 @@ func TestRings(t *testing.T) {
 	require.Equal(t, [][]string{{"-run", "^TestStages$"}, {"-skip", "^TestStages$"}}, limits["test/e2e/stages"])
 	require.Equal(t, [][]string{nil}, limits["test/faults"])
 	require.Equal(t, [][]string{nil}, limits["unit tests"])
-	_, err = ring("second").of(every)
+	_, err = ring("second").partsOf(every)
 	require.EqualError(t, err, `read -ring "second": must be first, rest or all`)
 }
 
 // TestParts holds the parts against the packages that exist.
 func TestParts(t *testing.T) {
 	t.Parallel()
-	every, err := parts(t.Context())
+	every, err := allParts(t.Context())
 	require.NoError(t, err)
 	names := map[string]part{}
 	for _, p := range every {
@@ -196,8 +196,8 @@ func TestParts(t *testing.T) {
 	require.Contains(t, names["unit tests of test"].command, "-count")
 	require.False(t, names["unit tests of test"].needsCluster)
 	require.True(t, names["test/cluster"].needsCluster)
-	require.Equal(t, []string{programsPart, "test/faults"}, namesOf(matching(every, regexp.MustCompile("^test/faults$"))))
-	require.Equal(t, []string{"unit tests"}, namesOf(matching(every, regexp.MustCompile("^unit tests$"))))
+	require.Equal(t, []string{programsPart, "test/faults"}, namesOf(matchingParts(every, regexp.MustCompile("^test/faults$"))))
+	require.Equal(t, []string{"unit tests"}, namesOf(matchingParts(every, regexp.MustCompile("^unit tests$"))))
 }
 
 func namesOf(parts []part) []string {

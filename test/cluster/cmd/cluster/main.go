@@ -67,7 +67,7 @@ var errUsage = errors.New(`unknown command, see "cluster help"`)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := runCommand(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
@@ -75,13 +75,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func runCommand(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		args = []string{"help"}
 	}
 	command, args := args[0], args[1:]
 	o := cluster.Options{Output: os.Stderr}
-	help, rest, err := parse(command, args, &o)
+	help, rest, err := parseFlags(command, args, &o)
 	if err != nil {
 		return err
 	}
@@ -92,23 +92,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case command == "build":
 		return buildAll(ctx, out)
 	case command == "up":
-		return up(ctx, o, out)
+		return startCluster(ctx, o, out)
 	case command == "down":
-		return down(ctx, o.Name, out)
+		return stopCluster(ctx, o.Name, out)
 	case command == "run":
 		return addProgram(ctx, o.Name, rest, out)
 	case command == "kubectl":
-		return kubectl(ctx, o.Name, rest, out)
+		return runKubectl(ctx, o.Name, rest, out)
 	case command == "kubeconfig":
-		return show(ctx, o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
+		return printOfCluster(ctx, o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
 	case command == "env":
-		return show(ctx, o.Name, out, (*cluster.Cluster).Environment)
+		return printOfCluster(ctx, o.Name, out, (*cluster.Cluster).Environment)
 	}
 	return fmt.Errorf("run %q: %w", command, errUsage)
 }
 
-// parse reads the flags of a command; each command takes its own only.
-func parse(command string, args []string, o *cluster.Options) (help bool, rest []string, err error) {
+// parseFlags reads the flags of a command; each command takes its own only.
+func parseFlags(command string, args []string, o *cluster.Options) (help bool, rest []string, err error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	if command != "build" {
@@ -116,10 +116,10 @@ func parse(command string, args []string, o *cluster.Options) (help bool, rest [
 	}
 	if command == "up" {
 		flags.Func("config", "", func(file string) error { o.Config = append(o.Config, file); return nil })
-		flags.Func("feature-gates", "", switches(&o.FeatureGates))
-		flags.Func("runtime-config", "", switches(&o.RuntimeConfig))
-		flags.Func("enable-crds", "", list(&o.EnableCRDs))
-		flags.Func("disable", "", list(&o.Disable))
+		flags.Func("feature-gates", "", setSwitches(&o.FeatureGates))
+		flags.Func("runtime-config", "", setSwitches(&o.RuntimeConfig))
+		flags.Func("enable-crds", "", appendTo(&o.EnableCRDs))
+		flags.Func("disable", "", appendTo(&o.Disable))
 		flags.BoolVar(&o.Audit, "audit", false, "")
 	}
 	err = flags.Parse(args)
@@ -134,14 +134,14 @@ func parse(command string, args []string, o *cluster.Options) (help bool, rest [
 	return false, flags.Args(), nil
 }
 
-func list(values *[]string) func(string) error {
+func appendTo(values *[]string) func(string) error {
 	return func(text string) error {
 		*values = append(*values, strings.Split(text, ",")...)
 		return nil
 	}
 }
 
-func switches(values *map[string]bool) func(string) error {
+func setSwitches(values *map[string]bool) func(string) error {
 	return func(text string) error {
 		if *values == nil {
 			*values = map[string]bool{}
@@ -168,7 +168,7 @@ func buildAll(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func up(ctx context.Context, o cluster.Options, out io.Writer) error {
+func startCluster(ctx context.Context, o cluster.Options, out io.Writer) error {
 	c, created, err := cluster.Up(ctx, o)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func up(ctx context.Context, o cluster.Options, out io.Writer) error {
 	return nil
 }
 
-func down(ctx context.Context, name string, out io.Writer) error {
+func stopCluster(ctx context.Context, name string, out io.Writer) error {
 	found, err := cluster.Down(ctx, name)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func addProgram(ctx context.Context, name string, command []string, out io.Write
 	return nil
 }
 
-func kubectl(ctx context.Context, name string, args []string, out io.Writer) error {
+func runKubectl(ctx context.Context, name string, args []string, out io.Writer) error {
 	c, err := cluster.Find(ctx, name)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func kubectl(ctx context.Context, name string, args []string, out io.Writer) err
 	return nil
 }
 
-func show(ctx context.Context, name string, out io.Writer, what func(*cluster.Cluster) string) error {
+func printOfCluster(ctx context.Context, name string, out io.Writer, what func(*cluster.Cluster) string) error {
 	c, err := cluster.Find(ctx, name)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"-h"}, {"up", "--help"}, {"build", "-h"}} {
 		var out bytes.Buffer
-		require.NoError(t, run(t.Context(), args, &out))
+		require.NoError(t, runCommand(t.Context(), args, &out))
 		require.Equal(t, usage, out.String())
 	}
 }
@@ -38,7 +38,7 @@ func TestRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			require.ErrorContains(t, run(t.Context(), test.args, &out), test.want)
+			require.ErrorContains(t, runCommand(t.Context(), test.args, &out), test.want)
 			require.Empty(t, out.String())
 		})
 	}
@@ -47,7 +47,7 @@ func TestRefuses(t *testing.T) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	var o cluster.Options
-	help, rest, err := parse("up", []string{
+	help, rest, err := parseFlags("up", []string{
 		"--name", "big", "--audit", "--config", "a.yaml", "--config", "b.yaml", "--disable", "kube-scheduler,kwok-controller",
 		"--enable-crds", "Stage", "--feature-gates", "A=true,B=false", "--runtime-config", "api/all=true",
 	}, &o)
@@ -64,10 +64,10 @@ func TestParse(t *testing.T) {
 		RuntimeConfig: map[string]bool{"api/all": true},
 	}, o)
 
-	_, rest, err = parse("run", []string{"--name", "big", "kwok-dra", "--v=2"}, &o)
+	_, rest, err = parseFlags("run", []string{"--name", "big", "kwok-dra", "--v=2"}, &o)
 	require.NoError(t, err)
 	require.Equal(t, []string{"kwok-dra", "--v=2"}, rest)
-	_, rest, err = parse("kubectl", []string{"--name", "big", "--", "get", "nodes", "-A"}, &o)
+	_, rest, err = parseFlags("kubectl", []string{"--name", "big", "--", "get", "nodes", "-A"}, &o)
 	require.NoError(t, err)
 	require.Equal(t, []string{"get", "nodes", "-A"}, rest)
 }

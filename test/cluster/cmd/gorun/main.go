@@ -23,14 +23,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: gorun DIRECTORY PACKAGE [ARGUMENTS]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+	if err := execProgram(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "gorun:", err)
 		os.Exit(1)
 	}
 }
 
-// run returns only if it fails.
-func run(dir, pkg string, args []string) error {
+// execProgram returns only if it fails.
+func execProgram(dir, pkg string, args []string) error {
 	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
 	if err != nil {
 		return err
@@ -40,12 +40,12 @@ func run(dir, pkg string, args []string) error {
 	}
 	program := filepath.Join(root, "bin", strings.ReplaceAll(filepath.Join(dir, pkg), string(filepath.Separator), "-"))
 	name := filepath.Join(dir, pkg)
-	packages := dependencies(pkg)
+	packages := countPackages(pkg)
 	if _, err := os.Stat(program); err != nil {
-		fmt.Fprintln(os.Stderr, announcement(name, packages, runtime.NumCPU()))
+		fmt.Fprintln(os.Stderr, announceBuild(name, packages, runtime.NumCPU()))
 	}
 	step := progress.Start(os.Stderr, "Compiling "+name)
-	err = build(pkg, program, packages, step)
+	err = buildProgram(pkg, program, packages, step)
 	step.Finish(err)
 	if err != nil {
 		return err
@@ -56,22 +56,22 @@ func run(dir, pkg string, args []string) error {
 	return nil
 }
 
-// dependencies returns how many packages there are to compile, for estimates: a real
+// countPackages returns how many packages there are to compile, for estimates: a real
 // problem shows in the build.
-func dependencies(pkg string) int {
+func countPackages(pkg string) int {
 	deps, _ := exec.Command("go", "list", "-deps", pkg).Output()
 	return bytes.Count(deps, []byte("\n"))
 }
 
-// announcement says how long it takes to compile so many packages when none was
+// announceBuild says how long it takes to compile so many packages when none was
 // compiled before and nothing else runs. Machines differ by a factor of two.
-func announcement(name string, packages, cores int) string {
+func announceBuild(name string, packages, cores int) string {
 	const perSecond = 4 // of a core
 	quick := max(1, (packages/perSecond/cores+59)/60)
 	return fmt.Sprintf("Compiling the %d packages of %s. With %d cores this takes %d to %d minutes the first time, seconds later.", packages, name, cores, quick, 2*quick)
 }
 
-func build(pkg, program string, packages int, step *progress.Step) error {
+func buildProgram(pkg, program string, packages int, step *progress.Step) error {
 	cmd := exec.Command("go", "build", "-v", "-buildvcs=false", "-o", program, pkg)
 	if tail, err := compile.Run(cmd, packages, step); err != nil {
 		return fmt.Errorf("compile %s: %w\n%s", pkg, err, tail)

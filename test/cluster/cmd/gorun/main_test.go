@@ -36,8 +36,8 @@ func TestRun(t *testing.T) {
 
 func TestAnnouncement(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "Compiling the 603 packages of test/tools/demo. With 2 cores this takes 2 to 4 minutes the first time, seconds later.", announcement("test/tools/demo", 603, 2))
-	require.Contains(t, announcement("x", 10, 64), "With 64 cores this takes 1 to 2 minutes")
+	require.Equal(t, "Compiling the 603 packages of test/tools/demo. With 2 cores this takes 2 to 4 minutes the first time, seconds later.", announceBuild("test/tools/demo", 603, 2))
+	require.Contains(t, announceBuild("x", 10, 64), "With 64 cores this takes 1 to 2 minutes")
 }
 
 func TestFailures(t *testing.T) {

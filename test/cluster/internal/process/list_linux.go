@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-func list() ([]Process, error) {
+func listProcesses() ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func list() ([]Process, error) {
 		if err != nil {
 			continue
 		}
-		p, found, err := inspect(pid)
+		p, found, err := inspectProcess(pid)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func list() ([]Process, error) {
 	return all, nil
 }
 
-func inspect(pid int) (p Process, found bool, err error) {
+func inspectProcess(pid int) (p Process, found bool, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	line, err := readIfThere(dir + "/cmdline")
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-func list() ([]Process, error) { return ps("-ax") }
+func listProcesses() ([]Process, error) { return runPS("-ax") }
 
-func inspect(pid int) (p Process, found bool, err error) {
-	all, err := ps("-p", strconv.Itoa(pid))
+func inspectProcess(pid int) (p Process, found bool, err error) {
+	all, err := runPS("-p", strconv.Itoa(pid))
 	if err != nil || len(all) == 0 {
 		return p, false, err
 	}
 	return all[0], true, nil
 }
 
-func ps(which ...string) ([]Process, error) {
+func runPS(which ...string) ([]Process, error) {
 	cmd := exec.Command("ps", append(which, "-ww", "-o", "pid=,stat=,lstart=,args=")...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C") // five words for a time
 	out, err := cmd.Output()

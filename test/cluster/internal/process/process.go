@@ -32,18 +32,18 @@ type Process struct {
 
 // In returns the running processes of dir.
 func In(dir string) ([]Process, error) {
-	in, _, err := look(dir)
+	in, _, err := findProcesses(dir)
 	return in, err
 }
 
-// look returns the running processes of dir, and whether it may have overlooked one.
-func look(dir string) (in []Process, unsure bool, err error) {
-	all, err := list()
+// findProcesses returns the running processes of dir, and whether it may have overlooked one.
+func findProcesses(dir string) (in []Process, unsure bool, err error) {
+	all, err := listProcesses()
 	if err != nil {
 		return nil, false, fmt.Errorf("list processes: %w", err)
 	}
 	for _, p := range all {
-		if p.in(dir) {
+		if p.runsIn(dir) {
 			in = append(in, p)
 		}
 		unsure = unsure || p.turning
@@ -56,22 +56,22 @@ func Find(dir string, pid int) (p Process, found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err = Until(ctx, fmt.Sprintf("look at process %d", pid), func() (bool, error) {
-		p, found, err = inspect(pid)
+		p, found, err = inspectProcess(pid)
 		return !found || p.ended || p.Program != "", err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return p, false, nil // a thread of the kernel never has a program
 	}
-	return p, found && p.in(dir), err
+	return p, found && p.runsIn(dir), err
 }
 
-func (p Process) in(dir string) bool {
+func (p Process) runsIn(dir string) bool {
 	return !p.ended && strings.HasPrefix(p.Program, filepath.Clean(dir)+string(filepath.Separator))
 }
 
 // Running says whether the process still has anything: memory, files, ports.
 func (p Process) Running() (bool, error) {
-	now, found, err := inspect(p.PID)
+	now, found, err := inspectProcess(p.PID)
 	if err != nil {
 		return false, fmt.Errorf("look at process %d: %w", p.PID, err)
 	}
@@ -105,7 +105,7 @@ func KillAll(ctx context.Context, dir string) error {
 	var seen []Process
 	unsureLooks := 0
 	return Until(ctx, "end the processes of "+dir, func() (bool, error) {
-		found, unsure, err := look(dir)
+		found, unsure, err := findProcesses(dir)
 		if err != nil {
 			return false, err
 		}

@@ -49,15 +49,15 @@ func TestJustStarted(t *testing.T) {
 	dir := t.TempDir()
 	for range 100 {
 		started := startSleeper(t, dir)
-		p, found, err := inspect(started.Process.Pid)
+		p, found, err := inspectProcess(started.Process.Pid)
 		require.NoError(t, err)
-		require.True(t, found && (p.in(dir) || p.turning))
+		require.True(t, found && (p.runsIn(dir) || p.turning))
 		require.NoError(t, started.Process.Kill())
 		require.Error(t, started.Wait())
 	}
 	started := startSleeper(t, dir)
 	require.NoError(t, KillAll(t.Context(), dir))
-	p, found, err := inspect(started.Process.Pid)
+	p, found, err := inspectProcess(started.Process.Pid)
 	require.NoError(t, err)
 	require.True(t, found && p.ended, "only its result is left")
 }

@@ -39,18 +39,18 @@ var spaces = regexp.MustCompile(`[ \t]+`)
 // Output tells what is wrong with what was printed, or returns nil. Ages, times,
 // ports, and names that are made up count as equal, and so do the widths of columns.
 func Output(want, got string) error {
-	wanted, given := lines(want), lines(got)
-	if matches(wanted, given, matchLine) {
+	wanted, given := comparedLines(want), comparedLines(got)
+	if matchLines(wanted, given, matchLine) {
 		return nil
 	}
-	return fmt.Errorf("it printed:\n%s\nThe page says:\n%s", indent(got), indent(want))
+	return fmt.Errorf("it printed:\n%s\nThe page says:\n%s", indentLines(got), indentLines(want))
 }
 
 // WithoutProgress returns what a command prints on any machine, however busy.
 func WithoutProgress(text string) string { return progress.ReplaceAllString(text, "") }
 
-// lines are the lines of a text as they are compared.
-func lines(text string) []string {
+// comparedLines are the lines of a text as they are compared.
+func comparedLines(text string) []string {
 	text = strings.TrimSpace(WithoutProgress(text))
 	if text == "" {
 		return nil
@@ -65,9 +65,9 @@ func lines(text string) []string {
 	return all
 }
 
-// matches reports whether the lines match, where AnyLines stands for any of them. It
+// matchLines reports whether the lines match, where AnyLines stands for any of them. It
 // needs to remember the last AnyLines only: what came before has matched.
-func matches(want, got []string, equal func(want, got string) bool) bool {
+func matchLines(want, got []string, equal func(want, got string) bool) bool {
 	w, g, last, from := 0, 0, -1, 0
 	for g < len(got) {
 		switch {
@@ -98,6 +98,6 @@ func matchLine(want, got string) bool {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(got)
 }
 
-func indent(text string) string {
+func indentLines(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }

@@ -55,8 +55,8 @@ func TestOutput(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorContains(t, err, indent(test.want))
-			require.ErrorContains(t, err, indent(test.got))
+			require.ErrorContains(t, err, indentLines(test.want))
+			require.ErrorContains(t, err, indentLines(test.got))
 		})
 	}
 }

@@ -42,8 +42,8 @@ func (m marker) belongsTo(language string) bool {
 
 var comment = regexp.MustCompile(`(?s)<!--(.*?)-->`)
 
-// html reads the markers of a block of HTML.
-func (p *parser) html(node *ast.HTMLBlock) {
+// readMarkers reads the markers of a block of HTML.
+func (p *parser) readMarkers(node *ast.HTMLBlock) {
 	lines := node.Lines()
 	if lines.Len() == 0 {
 		return
@@ -57,34 +57,34 @@ func (p *parser) html(node *ast.HTMLBlock) {
 		p.dropMarkers()
 	}
 	for _, found := range comment.FindAllSubmatchIndex(source, -1) {
-		p.mark(string(source[found[2]:found[3]]), p.line(start+found[0]))
+		p.readMarker(string(source[found[2]:found[3]]), p.lineAt(start+found[0]))
 	}
 }
 
-// inline refuses markers that are in the middle of a line.
-func (p *parser) inline(node *ast.RawHTML) {
+// refuseInlineMarkers refuses markers that are in the middle of a line.
+func (p *parser) refuseInlineMarkers(node *ast.RawHTML) {
 	source := string(node.Segments.Value(p.source))
 	if comment.MatchString(source) {
-		p.problem(p.line(node.Segments.At(0).Start), "%s is in a line of text: give it a line of its own", source)
+		p.addProblem(p.lineAt(node.Segments.At(0).Start), "%s is in a line of text: give it a line of its own", source)
 	}
 }
 
-// mark reads one marker.
-func (p *parser) mark(content string, line int) {
+// readMarker reads one marker.
+func (p *parser) readMarker(content string, line int) {
 	name, value, _ := strings.Cut(strings.TrimSpace(content), ":")
 	m := marker{name: strings.TrimSpace(name), value: strings.TrimSpace(value), line: line}
 	rule, ok := known[m.name]
 	switch {
 	case !ok:
-		p.problem(line, "unknown marker %q: want one of %s", m.name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		p.addProblem(line, "unknown marker %q: want one of %s", m.name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	case rule.value != "" && m.value == "":
-		p.problem(line, "marker %q has no value: add %s, as in <!-- %s: ... -->", m.name, rule.value, m.name)
+		p.addProblem(line, "marker %q has no value: add %s, as in <!-- %s: ... -->", m.name, rule.value, m.name)
 	case rule.value == "" && m.value != "":
-		p.problem(line, "marker %q takes no value", m.name)
+		p.addProblem(line, "marker %q takes no value", m.name)
 	case m.name == "cluster":
 		p.setCluster(m)
 	case m.name == "file" && !filepath.IsLocal(m.value):
-		p.problem(line, "file %q is not below the working directory", m.value)
+		p.addProblem(line, "file %q is not below the working directory", m.value)
 	case m.name != "note":
 		p.given[m.name] = m
 	}
@@ -92,15 +92,15 @@ func (p *parser) mark(content string, line int) {
 
 func (p *parser) setCluster(m marker) {
 	if p.page.Cluster != "" {
-		p.problem(m.line, "the page has a cluster already, %s", p.page.Cluster)
+		p.addProblem(m.line, "the page has a cluster already, %s", p.page.Cluster)
 		return
 	}
 	if !slices.Contains([]string{Demo, Kwok, None}, m.value) {
-		p.problem(m.line, "unknown cluster %q: want %s, %s or %s", m.value, Demo, Kwok, None)
+		p.addProblem(m.line, "unknown cluster %q: want %s, %s or %s", m.value, Demo, Kwok, None)
 		return
 	}
 	if len(p.page.Steps) > 0 {
-		p.problem(m.line, "the cluster is named after the first block: name it near the top of the page")
+		p.addProblem(m.line, "the cluster is named after the first block: name it near the top of the page")
 	}
 	p.page.Cluster = m.value
 }
@@ -108,7 +108,7 @@ func (p *parser) setCluster(m marker) {
 // dropMarkers complains about markers that no block follows.
 func (p *parser) dropMarkers() {
 	for _, name := range slices.Sorted(maps.Keys(p.given)) {
-		p.problem(p.given[name].line, "marker %q has no block after it", name)
+		p.addProblem(p.given[name].line, "marker %q has no block after it", name)
 	}
 	clear(p.given)
 }

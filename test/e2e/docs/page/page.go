@@ -78,7 +78,7 @@ type Step struct {
 func Parse(path string, source []byte) (*Page, error) {
 	p := &parser{path: path, source: source, page: &Page{}, given: map[string]marker{}}
 	root := goldmark.DefaultParser().Parse(text.NewReader(source))
-	if err := ast.Walk(root, p.visit); err != nil {
+	if err := ast.Walk(root, p.visitNode); err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	p.dropMarkers()
@@ -96,22 +96,22 @@ type parser struct {
 	given map[string]marker
 }
 
-func (p *parser) problem(line int, format string, arguments ...any) {
+func (p *parser) addProblem(line int, format string, arguments ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s:%d: %w", p.path, line, fmt.Errorf(format, arguments...)))
 }
 
-// visit is called for each node on the way in and on the way out.
-func (p *parser) visit(node ast.Node, entering bool) (ast.WalkStatus, error) {
+// visitNode is called for each node on the way in and on the way out.
+func (p *parser) visitNode(node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}
 	switch node := node.(type) {
 	case *ast.HTMLBlock:
-		p.html(node)
+		p.readMarkers(node)
 	case *ast.FencedCodeBlock:
-		p.block(node)
+		p.addStep(node)
 	case *ast.RawHTML:
-		p.inline(node)
+		p.refuseInlineMarkers(node)
 	case *ast.Heading:
 		p.section = string(node.Lines().Value(p.source))
 		p.dropMarkers()
@@ -121,20 +121,20 @@ func (p *parser) visit(node ast.Node, entering bool) (ast.WalkStatus, error) {
 	return ast.WalkContinue, nil
 }
 
-// line is the number of the line of a place in the source.
-func (p *parser) line(offset int) int {
+// lineAt is the number of the line of a place in the source.
+func (p *parser) lineAt(offset int) int {
 	return 1 + bytes.Count(p.source[:offset], []byte("\n"))
 }
 
-// block adds a step for a block, or what it has to say to the last one.
-func (p *parser) block(node *ast.FencedCodeBlock) {
+// addStep adds a step for a block, or what it has to say to the last one.
+func (p *parser) addStep(node *ast.FencedCodeBlock) {
 	language := string(node.Language(p.source))
 	step := Step{Line: p.lineOf(node), Section: p.section, Text: string(node.Lines().Value(p.source))}
 	markers := p.given
 	p.given = map[string]marker{}
 	for _, m := range markers {
 		if !m.belongsTo(language) {
-			p.problem(m.line, "marker %q is not for a block of %s: it is for %s", m.name, cmp.Or(language, "no language"), strings.Join(known[m.name].languages, " or "))
+			p.addProblem(m.line, "marker %q is not for a block of %s: it is for %s", m.name, cmp.Or(language, "no language"), strings.Join(known[m.name].languages, " or "))
 			return
 		}
 	}
@@ -151,19 +151,19 @@ func (p *parser) block(node *ast.FencedCodeBlock) {
 			step.Kind = File
 		}
 	case "bash", "shell", "zsh":
-		p.problem(step.Line, "a block of %s is not run: make it sh", language)
+		p.addProblem(step.Line, "a block of %s is not run: make it sh", language)
 		return
 	default:
 		if m, ok := markers["output"]; ok {
-			p.output(m, step.Text)
+			p.setOutput(m, step.Text)
 		}
 		return
 	}
 	if step.Retry && step.Background {
-		p.problem(step.Line, "a block that runs in the background is not run again: remove retry")
+		p.addProblem(step.Line, "a block that runs in the background is not run again: remove retry")
 	}
 	if step.Fails && step.Background {
-		p.problem(step.Line, "how a block ends that runs in the background is not known: remove fails")
+		p.addProblem(step.Line, "how a block ends that runs in the background is not known: remove fails")
 	}
 	p.page.Steps = append(p.page.Steps, step)
 }
@@ -171,26 +171,26 @@ func (p *parser) block(node *ast.FencedCodeBlock) {
 // lineOf is the line of the fence that begins a block.
 func (p *parser) lineOf(node *ast.FencedCodeBlock) int {
 	if node.Info != nil {
-		return p.line(node.Info.Segment.Start)
+		return p.lineAt(node.Info.Segment.Start)
 	}
 	if node.Lines().Len() > 0 {
-		return p.line(node.Lines().At(0).Start) - 1
+		return p.lineAt(node.Lines().At(0).Start) - 1
 	}
 	return 1
 }
 
-// output gives the last step what it prints.
-func (p *parser) output(m marker, want string) {
+// setOutput gives the last step what it prints.
+func (p *parser) setOutput(m marker, want string) {
 	if len(p.page.Steps) == 0 || p.page.Steps[len(p.page.Steps)-1].Kind != Commands {
-		p.problem(m.line, "no sh block before this output prints it")
+		p.addProblem(m.line, "no sh block before this output prints it")
 		return
 	}
 	last := &p.page.Steps[len(p.page.Steps)-1]
 	if last.Output != nil {
-		p.problem(m.line, "the sh block of line %d has an output already", last.Line)
+		p.addProblem(m.line, "the sh block of line %d has an output already", last.Line)
 	}
 	if last.Background {
-		p.problem(m.line, "the sh block of line %d runs in the background: its output is not compared", last.Line)
+		p.addProblem(m.line, "the sh block of line %d runs in the background: its output is not compared", last.Line)
 	}
 	last.Output = &want
 }
@@ -199,7 +199,7 @@ func (p *parser) output(m marker, want string) {
 func (p *parser) checkCluster() {
 	for _, step := range p.page.Steps {
 		if step.Kind == Commands && p.page.Cluster == "" {
-			p.problem(step.Line, "the page has commands and does not say where they are run: add <!-- cluster: %s -->, %s or %s near its top", Demo, Kwok, None)
+			p.addProblem(step.Line, "the page has commands and does not say where they are run: add <!-- cluster: %s -->, %s or %s near its top", Demo, Kwok, None)
 			return
 		}
 	}

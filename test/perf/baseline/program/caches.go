@@ -41,8 +41,8 @@ func newCaches(client kubernetes.Interface) *caches {
 	}
 }
 
-// sync watches until ctx ends, and returns when the caches are complete.
-func (c *caches) sync(ctx context.Context) error {
+// startAndSync watches until ctx ends, and returns when the caches are complete.
+func (c *caches) startAndSync(ctx context.Context) error {
 	for _, factory := range c.factories {
 		factory.StartWithContext(ctx)
 	}
@@ -54,12 +54,12 @@ func (c *caches) sync(ctx context.Context) error {
 	return nil
 }
 
-// lists fills all caches.
-func (p *program) lists(ctx context.Context) (writes, error) {
+// fillCaches fills all caches.
+func (p *program) fillCaches(ctx context.Context) (writes, error) {
 	c := newCaches(p.client)
 	c.nodes.Informer()
 	c.slices.Informer()
 	c.pods.Informer()
 	c.claims.Informer()
-	return func(context.Context) error { return nil }, c.sync(ctx)
+	return func(context.Context) error { return nil }, c.startAndSync(ctx)
 }

@@ -24,17 +24,17 @@ func (p *program) rawClaims(ctx context.Context) (writes, error) {
 	return func(ctx context.Context) error {
 		return fleet.InParallel(len(list.Items), func(i int) error {
 			claim := &list.Items[i]
-			if err := p.show(ctx, claim); err != nil {
+			if err := p.writeClaimStatus(ctx, claim); err != nil {
 				return err
 			}
 			user := claim.Status.ReservedFor[0]
-			return p.start(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: user.Name}, user.UID)
+			return p.writePodStatus(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: user.Name}, user.UID)
 		})
 	}, nil
 }
 
-// show writes to a claim that its devices are prepared, by the call of the sidecar.
-func (p *program) show(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+// writeClaimStatus writes to a claim that its devices are prepared, by the call of the sidecar.
+func (p *program) writeClaimStatus(ctx context.Context, claim *resourcev1.ResourceClaim) error {
 	status, now := resourcev1ac.ResourceClaimStatus(), metav1.Now()
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		status.WithDevices(resourcev1ac.AllocatedDeviceStatus().WithDriver(result.Driver).WithPool(result.Pool).WithDevice(result.Device).
@@ -57,8 +57,8 @@ type startPatch struct {
 	Status corev1.PodStatus `json:"status"`
 }
 
-// start writes to a Pod that its containers can start, by the call of the sidecar.
-func (p *program) start(ctx context.Context, pod types.NamespacedName, uid types.UID) error {
+// writePodStatus writes to a Pod that its containers can start, by the call of the sidecar.
+func (p *program) writePodStatus(ctx context.Context, pod types.NamespacedName, uid types.UID) error {
 	var patch startPatch
 	patch.Metadata.UID = uid
 	patch.Status.Conditions = []corev1.PodCondition{{

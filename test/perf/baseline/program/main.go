@@ -31,7 +31,7 @@ func main() {
 	flag.StringVar(&p.slices, "slices", "", "file of the ResourceSliceList to publish")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := p.run(ctx)
+	err := p.runWrites(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "baseline:", err)
@@ -50,8 +50,8 @@ type program struct {
 // is written, or when ctx ends.
 type writes func(ctx context.Context) error
 
-// prepare returns the writes of the work when they can begin.
-func (p *program) prepare(ctx context.Context) (writes, error) {
+// prepareWrites returns the writes of the work when they can begin.
+func (p *program) prepareWrites(ctx context.Context) (writes, error) {
 	switch p.work {
 	case baseline.RawSlices:
 		return p.rawSlices()
@@ -62,12 +62,12 @@ func (p *program) prepare(ctx context.Context) (writes, error) {
 	case baseline.WatchingClaims:
 		return p.watchingClaims(ctx)
 	case baseline.Lists:
-		return p.lists(ctx)
+		return p.fillCaches(ctx)
 	}
 	return nil, fmt.Errorf("there is no --work %q", p.work)
 }
 
-func (p *program) run(ctx context.Context) (err error) {
+func (p *program) runWrites(ctx context.Context) (err error) {
 	// The environment is the sidecar's. Plain caches take more memory than that
 	// allows, and would be slow for lack of it.
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -76,10 +76,10 @@ func (p *program) run(ctx context.Context) (err error) {
 	if p.client, err = admin.NewClient(p.kubeconfig); err != nil {
 		return err
 	}
-	if err := p.serve(ctx); err != nil {
+	if err := p.serveReadiness(ctx); err != nil {
 		return err
 	}
-	write, err := p.prepare(ctx)
+	write, err := p.prepareWrites(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (p *program) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve tells who asks whether the writes can begin.
-func (p *program) serve(ctx context.Context) error {
+// serveReadiness tells who asks whether the writes can begin.
+func (p *program) serveReadiness(ctx context.Context) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", p.address)
 	if err != nil {

@@ -54,7 +54,7 @@ func node(number int) *corev1.Node { return fleet.NewNode(fmt.Sprint("node-", nu
 
 // begin prepares the work of a program, and has it write until all is at rest.
 func begin(t *testing.T, p *program, client *fake.Clientset) {
-	write, err := p.prepare(t.Context())
+	write, err := p.prepareWrites(t.Context())
 	require.NoError(t, err)
 	synctest.Wait()
 	require.Empty(t, writesOf(client), "it has not been told to begin")
@@ -187,6 +187,6 @@ func TestLists(t *testing.T) {
 
 func TestUnknownWork(t *testing.T) {
 	t.Parallel()
-	_, err := (&program{work: "none"}).prepare(t.Context())
+	_, err := (&program{work: "none"}).prepareWrites(t.Context())
 	require.EqualError(t, err, `there is no --work "none"`)
 }

@@ -23,12 +23,12 @@ func newQueue() queue {
 	return queue{workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
-// run writes by workers, until ctx ends.
-func (q queue) run(ctx context.Context, write func(ctx context.Context, name cache.ObjectName) error) {
+// runWorkers writes by workers, until ctx ends.
+func (q queue) runWorkers(ctx context.Context, write func(ctx context.Context, name cache.ObjectName) error) {
 	var running sync.WaitGroup
 	for range fleet.Workers {
 		running.Go(func() {
-			for q.next(ctx, write) {
+			for q.processNext(ctx, write) {
 			}
 		})
 	}
@@ -37,7 +37,7 @@ func (q queue) run(ctx context.Context, write func(ctx context.Context, name cac
 	running.Wait()
 }
 
-func (q queue) next(ctx context.Context, write func(ctx context.Context, name cache.ObjectName) error) bool {
+func (q queue) processNext(ctx context.Context, write func(ctx context.Context, name cache.ObjectName) error) bool {
 	name, shutdown := q.Get()
 	if shutdown {
 		return false

@@ -29,7 +29,7 @@ func (p *program) readSlices() ([]resourcev1.ResourceSlice, error) {
 	return list.Items, nil
 }
 
-func (p *program) publish(ctx context.Context, slice *resourcev1.ResourceSlice) error {
+func (p *program) createSlice(ctx context.Context, slice *resourcev1.ResourceSlice) error {
 	_, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create slice %s: %w", slice.Name, err)
@@ -41,7 +41,7 @@ func (p *program) publish(ctx context.Context, slice *resourcev1.ResourceSlice) 
 func (p *program) rawSlices() (writes, error) {
 	slices, err := p.readSlices()
 	return func(ctx context.Context) error {
-		return fleet.InParallel(len(slices), func(i int) error { return p.publish(ctx, &slices[i]) })
+		return fleet.InParallel(len(slices), func(i int) error { return p.createSlice(ctx, &slices[i]) })
 	}, err
 }
 
@@ -63,11 +63,11 @@ func (p *program) watchingSlices(ctx context.Context) (writes, error) {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
 	published := c.slices.Lister()
-	if err := c.sync(ctx); err != nil {
+	if err := c.startAndSync(ctx); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		q.run(ctx, func(ctx context.Context, node cache.ObjectName) error {
+		q.runWorkers(ctx, func(ctx context.Context, node cache.ObjectName) error {
 			slice := byNode[node.Name]
 			if slice == nil {
 				return nil
@@ -75,7 +75,7 @@ func (p *program) watchingSlices(ctx context.Context) (writes, error) {
 			if _, err := published.Get(slice.Name); err == nil {
 				return nil
 			}
-			if err := p.publish(ctx, slice); !apierrors.IsAlreadyExists(err) {
+			if err := p.createSlice(ctx, slice); !apierrors.IsAlreadyExists(err) {
 				return err
 			}
 			return nil // the cache is late

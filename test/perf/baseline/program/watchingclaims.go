@@ -39,7 +39,7 @@ func (p *program) watchingClaims(ctx context.Context) (writes, error) {
 	}
 	sawClaim := func(claim *resourcev1.ResourceClaim) {
 		for _, user := range claim.Status.ReservedFor {
-			if !shown(claim) {
+			if !showsPrepared(claim) {
 				q.Add(cache.NewObjectName(claim.Namespace, user.Name))
 			}
 		}
@@ -50,16 +50,16 @@ func (p *program) watchingClaims(ctx context.Context) (writes, error) {
 	}
 	preparer := &preparer{p, c.pods.Lister(), c.claims.Lister()}
 	return func(ctx context.Context) error {
-		q.run(ctx, preparer.write)
+		q.runWorkers(ctx, preparer.preparePod)
 		return nil
-	}, c.sync(ctx)
+	}, c.startAndSync(ctx)
 }
 
-// shown reports whether a claim shows that its devices are prepared.
-func shown(claim *resourcev1.ResourceClaim) bool { return len(claim.Status.Devices) > 0 }
+// showsPrepared reports whether a claim shows that its devices are prepared.
+func showsPrepared(claim *resourcev1.ResourceClaim) bool { return len(claim.Status.Devices) > 0 }
 
-// write prepares a Pod, its claims first.
-func (p *preparer) write(ctx context.Context, name cache.ObjectName) error {
+// preparePod prepares a Pod, its claims first.
+func (p *preparer) preparePod(ctx context.Context, name cache.ObjectName) error {
 	pod, err := p.pods.Pods(name.Namespace).Get(name.Name)
 	if err != nil || fleet.IsPrepared(pod) {
 		return unlessNotFound(err)
@@ -69,14 +69,14 @@ func (p *preparer) write(ctx context.Context, name cache.ObjectName) error {
 		if err != nil || claim.Status.Allocation == nil {
 			return unlessNotFound(err) // its event comes
 		}
-		if shown(claim) {
+		if showsPrepared(claim) {
 			continue
 		}
-		if err := p.show(ctx, claim); err != nil {
+		if err := p.writeClaimStatus(ctx, claim); err != nil {
 			return err
 		}
 	}
-	return p.start(ctx, name.AsNamespacedName(), pod.UID)
+	return p.writePodStatus(ctx, name.AsNamespacedName(), pod.UID)
 }
 
 // unlessNotFound returns an error unless it is that the cache has no such object.

@@ -44,8 +44,8 @@ func recordIn(c *cluster.Cluster) string {
 	return filepath.Join(filepath.Dir(c.Kubeconfig()), "demo.json")
 }
 
-// save says that the demo is complete.
-func (r *Running) save() error {
+// saveState says that the demo is complete.
+func (r *Running) saveState() error {
 	content, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode the state of the demo: %w", err)
@@ -56,9 +56,9 @@ func (r *Running) save() error {
 	return nil
 }
 
-// find returns the demo of that name, or nil. It starts again what has ended
+// findRunning returns the demo of that name, or nil. It starts again what has ended
 // of it, as after a reboot. A demo that was never complete is removed.
-func find(ctx context.Context, name string, out io.Writer) (*Running, error) {
+func findRunning(ctx context.Context, name string, out io.Writer) (*Running, error) {
 	c, err := cluster.Find(ctx, name)
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return nil, err
@@ -81,10 +81,10 @@ func find(ctx context.Context, name string, out io.Writer) (*Running, error) {
 	if err := json.Unmarshal(content, r); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", recordIn(c), err)
 	}
-	return r, r.resume(ctx, out)
+	return r, r.resumeCluster(ctx, out)
 }
 
-func (r *Running) resume(ctx context.Context, out io.Writer) error {
+func (r *Running) resumeCluster(ctx context.Context, out io.Writer) error {
 	if _, _, err := cluster.Up(ctx, cluster.Options{Name: r.Cluster.Name(), Output: out}); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *Running) resume(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	r.PID = kwokDRA.PID()
-	return r.save()
+	return r.saveState()
 }
 
 // Access is how users reach the demo. Each line that is indented by two is a command.
@@ -110,11 +110,11 @@ To use kubectl and kwok-dractl, paste this into your shell:
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH
-`, r.Page, quote(r.Cluster.Kubeconfig()), quote(r.Path))
+`, r.Page, quoteWord(r.Cluster.Kubeconfig()), quoteWord(r.Path))
 }
 
-// again tells users who start a demo where it is already.
-func (r *Running) again(command string) string {
+// describeRunning tells users who start a demo where it is already.
+func (r *Running) describeRunning(command string) string {
 	what, afresh := "The demo runs", "make demo-new"
 	if r.Command != command {
 		what = "The demo of " + r.Command + " runs"
@@ -134,8 +134,8 @@ To remove it and start afresh, or only to remove it:
 // plain is a path that shells take as it is.
 var plain = regexp.MustCompile(`^[\w/.+@-]+$`)
 
-// quote makes a path one word of shell.
-func quote(path string) string {
+// quoteWord makes a path one word of shell.
+func quoteWord(path string) string {
 	if plain.MatchString(path) {
 		return path
 	}

@@ -13,6 +13,6 @@ func TestQuote(t *testing.T) {
 		"/home/it's":              `'/home/it'\''s'`,
 		"/home/$x":                "'/home/$x'",
 	} {
-		require.Equal(t, want, quote(path))
+		require.Equal(t, want, quoteWord(path))
 	}
 }

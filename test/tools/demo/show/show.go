@@ -41,12 +41,12 @@ type Play struct {
 // Run plays a demo, or tells about the one that runs. When an act fails or is
 // interrupted, nothing is left. The caller has the lock.
 func (p Play) Run(ctx context.Context, out io.Writer) (err error) {
-	running, err := find(ctx, p.Name, out)
+	running, err := findRunning(ctx, p.Name, out)
 	if err != nil {
 		return fmt.Errorf("%w\nmake demo-new removes the demo that is there, and starts afresh", err)
 	}
 	if running != nil {
-		fmt.Fprint(out, running.again(p.Command))
+		fmt.Fprint(out, running.describeRunning(p.Command))
 		return nil
 	}
 	defer func() {
@@ -60,7 +60,7 @@ func (p Play) Run(ctx context.Context, out io.Writer) (err error) {
 			return err
 		}
 	}
-	return p.Running().save()
+	return p.Running().saveState()
 }
 
 // Chapter begins a part of the story.

@@ -17,9 +17,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// install brings kwok-dra and nodes into a cluster that has nothing but Kubernetes
+// installWorld brings kwok-dra and nodes into a cluster that has nothing but Kubernetes
 // and kwok. The nodes get ready while the rest starts.
-func install(ctx context.Context, c *cluster.Cluster, showsContainers bool, port int) (*World, error) {
+func installWorld(ctx context.Context, c *cluster.Cluster, showsContainers bool, port int) (*World, error) {
 	path, err := Programs(c)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func install(ctx context.Context, c *cluster.Cluster, showsContainers bool, port
 		w.Sidecar, err = w.startSidecar(allCtx, kubeconfig, port)
 		return err
 	})
-	all.Go(func() error { return w.apply(allCtx, "templates.yaml") })
+	all.Go(func() error { return w.applyFiles(allCtx, "templates.yaml") })
 	// The drivers of the nodes register and crash by the Stages of stages/node.
 	all.Go(func() error {
 		_, err := c.Kubectl(allCtx, "apply", "-f", filepath.Join(sidecar.Root(), "stages", "node", "general", configuration))
@@ -92,7 +92,7 @@ func (w *World) applyDefinitions(ctx context.Context) error {
 	if _, err := w.Cluster.Kubectl(ctx, "patch", "stage", "node-initialize", "--type=merge", "--patch", `{"spec":{"immediateNextStage":true}}`); err != nil {
 		return err
 	}
-	if err := w.apply(ctx, "nodes.yaml"); err != nil {
+	if err := w.applyFiles(ctx, "nodes.yaml"); err != nil {
 		return err
 	}
 	return w.Cluster.AwaitDefinitions(ctx)
@@ -112,9 +112,9 @@ func (w *World) startSidecar(ctx context.Context, kubeconfig string, port int) (
 		arguments = append(arguments, "--container-view", w.Cluster.ContainerView())
 	}
 	arguments = append(arguments, "--server-address")
-	process, err := sidecar.Start(ctx, w.Cluster, append(arguments, address(port))...)
+	process, err := sidecar.Start(ctx, w.Cluster, append(arguments, loopbackAddress(port))...)
 	if err != nil && port != anyPort {
-		process, err = sidecar.Start(ctx, w.Cluster, append(arguments, address(anyPort))...)
+		process, err = sidecar.Start(ctx, w.Cluster, append(arguments, loopbackAddress(anyPort))...)
 	}
 	return process, err
 }
@@ -126,7 +126,7 @@ const patience = 2 * time.Minute
 // published. The one does not follow from the other: the sidecar may publish before it
 // reads that it is to wait for the plugins.
 func (w *World) AwaitNodes(ctx context.Context) error {
-	err := await(ctx, "wait for the slices of all nodes", func() (bool, error) {
+	err := awaitDone(ctx, "wait for the slices of all nodes", func() (bool, error) {
 		nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, fmt.Errorf("list nodes: %w", err)
@@ -152,8 +152,8 @@ func isPluginMissing(node corev1.Node) bool {
 	})
 }
 
-// await returns when done says so or fails.
-func await(ctx context.Context, what string, done func() (bool, error)) error {
+// awaitDone returns when done says so or fails.
+func awaitDone(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

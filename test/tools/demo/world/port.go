@@ -15,7 +15,7 @@ const (
 // preferredPort is the usual port where it is free, and any otherwise: another
 // user, or another checkout, may have a demo of its own.
 func preferredPort() int {
-	listener, err := net.Listen("tcp", address(usualPort))
+	listener, err := net.Listen("tcp", loopbackAddress(usualPort))
 	if err != nil {
 		return anyPort
 	}
@@ -23,7 +23,7 @@ func preferredPort() int {
 	return usualPort
 }
 
-// address is an address that other machines cannot reach.
-func address(port int) string {
+// loopbackAddress is an address that other machines cannot reach.
+func loopbackAddress(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }

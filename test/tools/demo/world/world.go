@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 		return nil, err
 	}
 	options.Name, options.Output = o.Name, o.Output
-	c, err := start(ctx, options)
+	c, err := startCluster(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func Start(ctx context.Context, o Options) (*World, error) {
 	if !o.AnyPort {
 		port = preferredPort()
 	}
-	w, err := install(ctx, c, options.ContainerView, port)
+	w, err := installWorld(ctx, c, options.ContainerView, port)
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return w, nil
 }
 
-func start(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
+func startCluster(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
 	if o.Name == "" {
 		return cluster.Start(ctx, o)
 	}
@@ -109,14 +109,14 @@ func clusterOptions() (cluster.Options, error) {
 // RunPods creates a Deployment whose Pods claim an H100 each, and returns when
 // they run and show their devices.
 func (w *World) RunPods(ctx context.Context) error {
-	if err := w.apply(ctx, "workload.yaml"); err != nil {
+	if err := w.applyFiles(ctx, "workload.yaml"); err != nil {
 		return err
 	}
 	_, err := w.Cluster.Kubectl(ctx, "rollout", "status", "deployment/training", "--timeout=2m")
 	if err != nil || !w.ShowsContainers {
 		return err
 	}
-	return await(ctx, "wait for the containers of the Deployment training", func() (bool, error) {
+	return awaitDone(ctx, "wait for the containers of the Deployment training", func() (bool, error) {
 		shown, err := w.Cluster.Kubectl(ctx, "get", "execs,logs", "--no-headers")
 		return strings.Count(shown, "training-") == 2*pods, err
 	})
@@ -135,8 +135,8 @@ func (w *World) Shell(ctx context.Context, line string) *exec.Cmd {
 	return shell
 }
 
-// apply applies files of manifests.
-func (w *World) apply(ctx context.Context, files ...string) error {
+// applyFiles applies files of manifests.
+func (w *World) applyFiles(ctx context.Context, files ...string) error {
 	var documents []string
 	for _, file := range files {
 		content, err := manifests.ReadFile("manifests/" + file)

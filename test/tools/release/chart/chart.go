@@ -38,10 +38,10 @@ var options = []option{
 }
 
 // File is the name of the archive of a version.
-func File(version string) string { return Name + "-" + number(version) + ".tgz" }
+func File(version string) string { return Name + "-" + chartVersion(version) + ".tgz" }
 
-// number is the version as charts have it.
-func number(version string) string { return strings.TrimPrefix(version, "v") }
+// chartVersion is the version as charts have it.
+func chartVersion(version string) string { return strings.TrimPrefix(version, "v") }
 
 // Files are the files of the chart of a version.
 func Files(c *overlay.Checkout, version string) ([]tarball.Entry, error) {
@@ -74,11 +74,11 @@ func Files(c *overlay.Checkout, version string) ([]tarball.Entry, error) {
 	if err := addObjects(made, usual, variants); err != nil {
 		return nil, err
 	}
-	return entries(made), nil
+	return archiveEntries(made), nil
 }
 
-// entries has Chart.yaml first, as readers of archives expect.
-func entries(files map[string]string) []tarball.Entry {
+// archiveEntries has Chart.yaml first, as readers of archives expect.
+func archiveEntries(files map[string]string) []tarball.Entry {
 	all := []tarball.Entry{{Name: Name + "/Chart.yaml", Content: []byte(files["Chart.yaml"])}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if file != "Chart.yaml" {
@@ -91,11 +91,11 @@ func entries(files map[string]string) []tarball.Entry {
 // staticFiles are the files that are written by hand, with what they take from the
 // overlays.
 func staticFiles(usual []overlay.Object, version string) (map[string]string, error) {
-	values, err := defaults(usual)
+	values, err := defaultValues(usual)
 	if err != nil {
 		return nil, err
 	}
-	filled := strings.NewReplacer(append(values, "<%number%>", number(version), "<%version%>", version)...)
+	filled := strings.NewReplacer(append(values, "<%number%>", chartVersion(version), "<%version%>", version)...)
 	made := map[string]string{}
 	for _, file := range []string{"Chart.yaml", "README.md", "values.yaml", "values.schema.json", "templates/NOTES.txt", "templates/stages.yaml"} {
 		content, err := static.ReadFile("files/" + path.Base(file))
@@ -109,13 +109,13 @@ func staticFiles(usual []overlay.Object, version string) (map[string]string, err
 
 // addObjects adds a file for each object but Stages.
 func addObjects(made map[string]string, usual []overlay.Object, variants []variant[[]overlay.Object]) error {
-	byID, ids, err := index(usual)
+	byID, ids, err := indexObjects(usual)
 	if err != nil {
 		return err
 	}
 	var others []variant[map[string]any]
 	for _, v := range variants {
-		objects, more, err := index(v.value)
+		objects, more, err := indexObjects(v.value)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func addObjects(made map[string]string, usual []overlay.Object, variants []varia
 		for _, v := range others {
 			differing = append(differing, variant[any]{v.condition, objectOf(v.value, id)})
 		}
-		text, err := merge(objectOf(byID, id), differing, 0)
+		text, err := mergeVariants(objectOf(byID, id), differing, 0)
 		if err != nil {
 			return fmt.Errorf("make the template of %s: %w", id, err)
 		}
@@ -137,13 +137,13 @@ func addObjects(made map[string]string, usual []overlay.Object, variants []varia
 	return nil
 }
 
-// index are the objects by their IDs, with holes.
-func index(objects []overlay.Object) (map[string]any, []string, error) {
+// indexObjects are the objects by their IDs, with holes.
+func indexObjects(objects []overlay.Object) (map[string]any, []string, error) {
 	byID := map[string]any{}
 	var ids []string
 	objects, _ = overlay.SplitStages(objects)
 	for _, object := range objects {
-		withHoles, err := holes(object)
+		withHoles, err := cutHoles(object)
 		if err != nil {
 			return nil, nil, fmt.Errorf("make the template of %s: %w", object.ID(), err)
 		}

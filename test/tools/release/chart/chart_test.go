@@ -22,7 +22,7 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := merge(parse(t, test.usual), []variant[any]{{".a", parse(t, test.a)}, {".b", parse(t, test.b)}}, 0)
+			got, err := mergeVariants(parse(t, test.usual), []variant[any]{{".a", parse(t, test.a)}, {".b", parse(t, test.b)}}, 0)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -36,7 +36,7 @@ func TestMergeRefusals(t *testing.T) {
 		"field x: for .b the list has lost something":             {"{x: [1, 2]}", "{x: [1, 2]}", "{x: [1]}"},
 		"field x: element 0: field z: differs for both .a and .b": {"{x: [{z: 1}]}", "{x: [{z: 2}]}", "{x: [{z: 3}]}"},
 	} {
-		_, err := merge(parse(t, test.usual), []variant[any]{{".a", parse(t, test.a)}, {".b", parse(t, test.b)}}, 0)
+		_, err := mergeVariants(parse(t, test.usual), []variant[any]{{".a", parse(t, test.a)}, {".b", parse(t, test.b)}}, 0)
 		require.EqualError(t, err, problem)
 	}
 }

@@ -34,8 +34,8 @@ func fill(text string) string {
 	return expressions.Replace(text)
 }
 
-// holes returns an object with holes for what users may choose.
-func holes(object overlay.Object) (map[string]any, error) {
+// cutHoles returns an object with holes for what users may choose.
+func cutHoles(object overlay.Object) (map[string]any, error) {
 	if object.Kind() == "CustomResourceDefinition" {
 		return object, nil // Helm does not render these
 	}
@@ -48,7 +48,7 @@ func holes(object overlay.Object) (map[string]any, error) {
 		return made, nil
 	}
 	made["spec"].(map[string]any)["replicas"] = "<%replicas%>"
-	for _, container := range containers(made) {
+	for _, container := range containersOf(made) {
 		switch container["name"] {
 		case "kwok-controller":
 			container["image"] = "<%kwokImage%>"
@@ -61,8 +61,8 @@ func holes(object overlay.Object) (map[string]any, error) {
 	return made, nil
 }
 
-// containers are those of a Deployment.
-func containers(deployment map[string]any) []map[string]any {
+// containersOf are those of a Deployment.
+func containersOf(deployment map[string]any) []map[string]any {
 	spec := deployment["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	var all []map[string]any
 	for _, container := range spec["containers"].([]any) {
@@ -104,15 +104,15 @@ func replaceStrings(value any) (any, error) {
 	return value, nil
 }
 
-// defaults are what the chart's values say where the overlays do, as pairs of holes
+// defaultValues are what the chart's values say where the overlays do, as pairs of holes
 // and what fills them.
-func defaults(objects []overlay.Object) ([]string, error) {
+func defaultValues(objects []overlay.Object) ([]string, error) {
 	for _, object := range objects {
 		if object.Kind() != "Deployment" {
 			continue
 		}
 		var pairs []string
-		for _, container := range containers(object) {
+		for _, container := range containersOf(object) {
 			repository, tag, _ := strings.Cut(fmt.Sprint(container["image"]), ":")
 			prefix := map[any]string{"kwok-controller": "kwok", "kwok-dra": "own"}[container["name"]]
 			pairs = append(pairs, "<%"+prefix+"Repository%>", repository, "<%"+prefix+"Tag%>", tag)

@@ -19,29 +19,29 @@ type variant[T any] struct {
 // missing stands for what an object does not have.
 type missing struct{}
 
-// merge writes the template of a value: what it is by default, and what it is
+// mergeVariants writes the template of a value: what it is by default, and what it is
 // instead, or besides, where the condition of a variant holds. Each place may differ
 // in one variant only; lists may grow in several.
-func merge(value any, variants []variant[any], indent int) (string, error) {
+func mergeVariants(value any, variants []variant[any], indent int) (string, error) {
 	differing := slices.DeleteFunc(slices.Clone(variants), func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
 	if len(differing) == 0 {
-		return block(value, indent)
+		return writeBlock(value, indent)
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		if all, ok := typed[map[string]any](differing); ok {
+		if all, ok := variantsOfType[map[string]any](differing); ok {
 			return mergeMaps(value, all, indent)
 		}
 	case []any:
-		if all, ok := typed[[]any](differing); ok {
+		if all, ok := variantsOfType[[]any](differing); ok {
 			return mergeLists(value, all, indent)
 		}
 	}
-	return choose(value, differing, indent)
+	return writeChoice(value, differing, indent)
 }
 
-// typed are the variants with values of a type, if all are of it.
-func typed[T any](variants []variant[any]) ([]variant[T], bool) {
+// variantsOfType are the variants with values of a type, if all are of it.
+func variantsOfType[T any](variants []variant[any]) ([]variant[T], bool) {
 	var all []variant[T]
 	for _, v := range variants {
 		value, ok := v.value.(T)
@@ -53,16 +53,16 @@ func typed[T any](variants []variant[any]) ([]variant[T], bool) {
 	return all, true
 }
 
-// choose writes the one value or the other, of which one may be missing.
-func choose(value any, differing []variant[any], indent int) (string, error) {
+// writeChoice writes the one value or the other, of which one may be missing.
+func writeChoice(value any, differing []variant[any], indent int) (string, error) {
 	if len(differing) > 1 {
 		return "", fmt.Errorf("differs for both %s and %s", differing[0].condition, differing[1].condition)
 	}
-	instead, err := block(differing[0].value, indent)
+	instead, err := writeBlock(differing[0].value, indent)
 	if err != nil {
 		return "", err
 	}
-	usual, err := block(value, indent)
+	usual, err := writeBlock(value, indent)
 	switch condition := differing[0].condition; {
 	case usual == "":
 		return "{{- if " + condition + " }}\n" + instead + "{{- end }}\n", err
@@ -84,9 +84,9 @@ func mergeMaps(value map[string]any, variants []variant[map[string]any], indent 
 	for _, key := range slices.Compact(keys) {
 		var below []variant[any]
 		for _, v := range variants {
-			below = append(below, variant[any]{v.condition, field(v.value, key)})
+			below = append(below, variant[any]{v.condition, fieldOf(v.value, key)})
 		}
-		text, err := mergeField(key, field(value, key), below, indent)
+		text, err := mergeField(key, fieldOf(value, key), below, indent)
 		if err != nil {
 			return "", fmt.Errorf("field %s: %w", key, err)
 		}
@@ -95,8 +95,8 @@ func mergeMaps(value map[string]any, variants []variant[map[string]any], indent 
 	return all.String(), nil
 }
 
-// field is a field with its key, or missing.
-func field(object map[string]any, key string) any {
+// fieldOf is a field with its key, or missing.
+func fieldOf(object map[string]any, key string) any {
 	value, has := object[key]
 	if !has {
 		return missing{}
@@ -109,20 +109,20 @@ func mergeField(key string, value any, variants []variant[any], indent int) (str
 	var below []variant[any]
 	for _, v := range append(variants, variant[any]{"", value}) {
 		with, has := v.value.(map[string]any)
-		if !has || !composite(with[key]) {
+		if !has || !isComposite(with[key]) {
 			differing := slices.DeleteFunc(variants, func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
 			if len(differing) == 0 {
-				return block(value, indent)
+				return writeBlock(value, indent)
 			}
 			if lists, ok := listsOf(key, append(differing, variant[any]{"", value})); ok && len(lists) > 2 && len(lists[len(lists)-1].value) == 0 {
 				return newList(key, lists[:len(lists)-1], indent)
 			}
-			return choose(value, differing, indent)
+			return writeChoice(value, differing, indent)
 		}
 		below = append(below, variant[any]{v.condition, with[key]})
 	}
 	last := len(below) - 1
-	text, err := merge(below[last].value, below[:last], indent+2)
+	text, err := mergeVariants(below[last].value, below[:last], indent+2)
 	return strings.Repeat(" ", indent) + key + ":\n" + text, err
 }
 
@@ -136,7 +136,7 @@ func listsOf(key string, variants []variant[any]) ([]variant[[]any], bool) {
 		}
 		fields = append(fields, variant[any]{v.condition, with[key]})
 	}
-	return typed[[]any](fields)
+	return variantsOfType[[]any](fields)
 }
 
 // newList writes a list that is empty by default, and to which several variants add.
@@ -152,8 +152,8 @@ func newList(key string, variants []variant[[]any], indent int) (string, error) 
 	return "{{- if or " + strings.Join(conditions, " ") + " }}\n" + strings.Repeat(" ", indent) + key + ":\n" + all.String() + "{{- else }}\n" + strings.Repeat(" ", indent) + key + ": []\n{{- end }}\n", nil
 }
 
-// composite reports whether a value has parts.
-func composite(value any) bool {
+// isComposite reports whether a value has parts.
+func isComposite(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		return len(value) > 0
@@ -169,7 +169,7 @@ func mergeLists(value []any, variants []variant[[]any], indent int) (string, err
 	additions := map[int][]variant[[]any]{}
 	elements := make([][]variant[any], len(value))
 	for _, v := range variants {
-		at := prefix(value, v.value)
+		at := commonPrefix(value, v.value)
 		switch more := len(v.value) - len(value); {
 		case more == 0:
 			for i := range value {
@@ -200,7 +200,7 @@ func mergeLists(value []any, variants []variant[[]any], indent int) (string, err
 
 func writeAdditions(all *strings.Builder, additions []variant[[]any], indent int) error {
 	for _, added := range additions {
-		text, err := block(added.value, indent)
+		text, err := writeBlock(added.value, indent)
 		if err != nil {
 			return err
 		}
@@ -209,8 +209,8 @@ func writeAdditions(all *strings.Builder, additions []variant[[]any], indent int
 	return nil
 }
 
-// prefix is how many elements two lists have in common at their starts.
-func prefix(a, b []any) int {
+// commonPrefix is how many elements two lists have in common at their starts.
+func commonPrefix(a, b []any) int {
 	n := 0
 	for n < len(a) && n < len(b) && reflect.DeepEqual(a[n], b[n]) {
 		n++
@@ -223,14 +223,14 @@ func prefix(a, b []any) int {
 func mergeElement(value any, variants []variant[any], indent int) (string, error) {
 	differing := slices.DeleteFunc(slices.Clone(variants), func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
 	if len(differing) == 0 {
-		return block([]any{value}, indent)
+		return writeBlock([]any{value}, indent)
 	}
-	text, err := merge(value, differing, indent+2)
+	text, err := mergeVariants(value, differing, indent+2)
 	return strings.Repeat(" ", indent) + "-\n" + text, err
 }
 
-// block writes a value as lines of YAML; nothing for what is missing.
-func block(value any, indent int) (string, error) {
+// writeBlock writes a value as lines of YAML; nothing for what is missing.
+func writeBlock(value any, indent int) (string, error) {
 	if _, ok := value.(missing); ok {
 		return "", nil
 	}

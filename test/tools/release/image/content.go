@@ -25,8 +25,8 @@ const (
 	user       = "65532:65532"
 )
 
-// labels of the image. The Dockerfile has the same.
-func labels(s *source.Source) map[string]string {
+// imageLabels of the image. The Dockerfile has the same.
+func imageLabels(s *source.Source) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "kwok-dra",
 		"org.opencontainers.image.description": "Gives the fake nodes of KWOK fake devices",
@@ -72,7 +72,7 @@ func For(s *source.Source, architecture, binary string) (v1.Image, error) {
 		OS:           "linux",
 		Architecture: architecture,
 		Created:      created,
-		Config:       v1.Config{Entrypoint: []string{entrypoint}, User: user, Labels: labels(s)},
+		Config:       v1.Config{Entrypoint: []string{entrypoint}, User: user, Labels: imageLabels(s)},
 		RootFS:       v1.RootFS{Type: "layers"},
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *Checkout) localizeBelow(ctx context.Context, directory string) error {
 			return err
 		}
 		for _, file := range files {
-			if err := c.localize(ctx, file); err != nil {
+			if err := c.localizeFile(ctx, file); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (c *Checkout) localizeBelow(ctx context.Context, directory string) error {
 	return nil
 }
 
-func (c *Checkout) localize(ctx context.Context, file string) error {
+func (c *Checkout) localizeFile(ctx context.Context, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -81,14 +81,14 @@ func (c *Checkout) localize(ctx context.Context, file string) error {
 // Local has a text that is read in a directory refer to files on disk.
 func (c *Checkout) Local(ctx context.Context, text, directory string) (string, error) {
 	for _, found := range remoteDirectory.FindAllStringSubmatch(text, -1) {
-		local, err := c.kwok(ctx, found[1], found[2], directory)
+		local, err := c.kwokPath(ctx, found[1], found[2], directory)
 		if err != nil {
 			return "", err
 		}
 		text = strings.ReplaceAll(text, found[0], local)
 	}
 	for _, found := range remoteFile.FindAllStringSubmatch(text, -1) {
-		local, err := c.karpenter(ctx, found[2], found[1], directory)
+		local, err := c.copyKarpenterFile(ctx, found[2], found[1], directory)
 		if err != nil {
 			return "", err
 		}
@@ -97,8 +97,8 @@ func (c *Checkout) Local(ctx context.Context, text, directory string) (string, e
 	return text, nil
 }
 
-// kwok returns the path of a directory of kwok, relative to another directory.
-func (c *Checkout) kwok(ctx context.Context, path, version, directory string) (string, error) {
+// kwokPath returns the path of a directory of kwok, relative to another directory.
+func (c *Checkout) kwokPath(ctx context.Context, path, version, directory string) (string, error) {
 	copied := filepath.Join(c.Dir, "remote", "kwok@"+version)
 	if _, err := os.Stat(copied); err != nil {
 		module, err := gomod.Download(ctx, c.root, "sigs.k8s.io/kwok@"+KwokModule(version))
@@ -121,8 +121,8 @@ func KwokModule(version string) string {
 	return version
 }
 
-// karpenter copies a file of Karpenter into a directory and returns its name.
-func (c *Checkout) karpenter(ctx context.Context, path, version, directory string) (string, error) {
+// copyKarpenterFile copies a file of Karpenter into a directory and returns its name.
+func (c *Checkout) copyKarpenterFile(ctx context.Context, path, version, directory string) (string, error) {
 	module, err := gomod.Download(ctx, c.root, "sigs.k8s.io/karpenter@"+version)
 	if err != nil {
 		return "", err

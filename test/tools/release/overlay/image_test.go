@@ -10,5 +10,5 @@ import (
 // registry does.
 func TestImageOfRegistry(t *testing.T) {
 	t.Setenv("IMAGE", "registry.example.com/team/kwok-dra")
-	require.Contains(t, Variant{Overlay: "kwok", Tag: "v9.8.7"}.kustomization(), "newName: registry.example.com/team/kwok-dra, newTag: v9.8.7")
+	require.Contains(t, Variant{Overlay: "kwok", Tag: "v9.8.7"}.kustomizationFile(), "newName: registry.example.com/team/kwok-dra, newTag: v9.8.7")
 }

@@ -16,21 +16,21 @@ import (
 type Object map[string]any
 
 // Kind is the kind of the object.
-func (o Object) Kind() string { return text(o["kind"]) }
+func (o Object) Kind() string { return textOf(o["kind"]) }
 
 // Name is the name of the object.
 func (o Object) Name() string {
 	metadata, _ := o["metadata"].(map[string]any)
-	return text(metadata["name"])
+	return textOf(metadata["name"])
 }
 
 // ID tells objects of a cluster apart.
 func (o Object) ID() string {
 	metadata, _ := o["metadata"].(map[string]any)
-	return strings.Join([]string{text(o["apiVersion"]), o.Kind(), text(metadata["namespace"]), o.Name()}, "/")
+	return strings.Join([]string{textOf(o["apiVersion"]), o.Kind(), textOf(metadata["namespace"]), o.Name()}, "/")
 }
 
-func text(value any) string {
+func textOf(value any) string {
 	text, _ := value.(string)
 	return text
 }
@@ -51,7 +51,7 @@ func (c *Checkout) Render(v Variant) ([]Object, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(v.kustomization()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(v.kustomizationFile()), 0o600); err != nil {
 		return nil, err
 	}
 	options := krusty.MakeDefaultOptions()
@@ -71,8 +71,8 @@ func (c *Checkout) Render(v Variant) ([]Object, error) {
 	return objects, nil
 }
 
-// kustomization is what the user would write in a directory beside kustomize.
-func (v Variant) kustomization() string {
+// kustomizationFile is what the user would write in a directory beside kustomize.
+func (v Variant) kustomizationFile() string {
 	lines := []string{"resources: [../kustomize/" + v.Overlay + "]"}
 	if len(v.Components) > 0 {
 		lines = append(lines, "components: [../kustomize/"+strings.Join(v.Components, ", ../kustomize/")+"]")

@@ -48,9 +48,9 @@ type dependency struct {
 // ours is the licence of this project.
 var ours = []license{{licenseID{"Apache-2.0"}}}
 
-// component is the module in the document.
-func (m module) component() component {
-	made := component{Type: "library", Ref: m.url(), Name: m.path, Version: m.version, URL: m.url()}
+// toComponent is the module in the document.
+func (m module) toComponent() component {
+	made := component{Type: "library", Ref: m.packageURL(), Name: m.path, Version: m.version, URL: m.packageURL()}
 	if m.sum != "" {
 		made.Properties = []property{{Name: "go:sum", Value: m.sum}}
 	}

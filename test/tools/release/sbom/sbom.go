@@ -53,8 +53,8 @@ func moduleOf(dependency *debug.Module) module {
 	return module{path: dependency.Path, version: dependency.Version, sum: dependency.Sum}
 }
 
-// url is the package URL, by which tools know a module.
-func (m module) url() string {
+// packageURL is the package URL, by which tools know a module.
+func (m module) packageURL() string {
 	return "pkg:golang/" + m.path + "@" + strings.ReplaceAll(m.version, "+", "%2B")
 }
 
@@ -68,13 +68,13 @@ func Encode(s *source.Source, programs []*Program) ([]byte, error) {
 			uses[program.name] = map[string]bool{}
 		}
 		for _, module := range program.modules {
-			all[module.url()] = module
-			uses[program.name][module.url()] = true
+			all[module.packageURL()] = module
+			uses[program.name][module.packageURL()] = true
 		}
 	}
 	whole := component{
 		Type: "application", Ref: "kwok-dra", Name: "kwok-dra", Version: s.Version, Licenses: ours,
-		URL: module{path: "github.com/kwok-dra/kwok-dra", version: s.Version}.url(),
+		URL: module{path: "github.com/kwok-dra/kwok-dra", version: s.Version}.packageURL(),
 	}
 	document := document{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Specification: "1.6", Version: 1,
@@ -89,13 +89,13 @@ func Encode(s *source.Source, programs []*Program) ([]byte, error) {
 	}
 	document.Dependencies = append(document.Dependencies, dependency{whole.Ref, refs})
 	for _, url := range slices.Sorted(maps.Keys(all)) {
-		document.Components = append(document.Components, all[url].component())
+		document.Components = append(document.Components, all[url].toComponent())
 	}
-	document.Serial = "urn:uuid:" + serial(s, slices.Sorted(maps.Keys(all)))
-	return encode(document)
+	document.Serial = "urn:uuid:" + serialNumber(s, slices.Sorted(maps.Keys(all)))
+	return encodeDocument(document)
 }
 
-func encode(document document) ([]byte, error) {
+func encodeDocument(document document) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -104,8 +104,8 @@ func encode(document document) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// serial is the number of a document, which follows from what is in it.
-func serial(s *source.Source, urls []string) string {
+// serialNumber is the number of a document, which follows from what is in it.
+func serialNumber(s *source.Source, urls []string) string {
 	content := strings.Join(append([]string{s.Version, s.Revision}, urls...), "\n")
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/kwok-dra/kwok-dra\n"+content)).String()
 }

@@ -32,7 +32,7 @@ type Source struct {
 
 // Read asks git for the commit that the work tree at root is at.
 func Read(ctx context.Context, root, version string) (*Source, error) {
-	output, err := git(ctx, root, "log", "-1", "--no-show-signature", "--format=%H %ct")
+	output, err := runGit(ctx, root, "log", "-1", "--no-show-signature", "--format=%H %ct")
 	if err != nil {
 		return nil, fmt.Errorf("find the commit of %s, which must be a git clone: %w", root, err)
 	}
@@ -47,14 +47,14 @@ func Read(ctx context.Context, root, version string) (*Source, error) {
 // Changed reports whether the work tree differs from the commit in files that git
 // knows.
 func (s *Source) Changed(ctx context.Context) (bool, error) {
-	output, err := git(ctx, s.Root, "status", "--porcelain", "--untracked-files=no")
+	output, err := runGit(ctx, s.Root, "status", "--porcelain", "--untracked-files=no")
 	if err != nil {
 		return false, fmt.Errorf("compare %s with commit %s: %w", s.Root, s.Revision, err)
 	}
 	return output != "", nil
 }
 
-func git(ctx context.Context, root string, arguments ...string) (string, error) {
+func runGit(ctx context.Context, root string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", arguments...)
 	command.Dir = root
 	output, err := command.Output()

@@ -27,24 +27,24 @@ type Entry struct {
 // Write writes a tar of the entries in their order, compressed where the name of
 // the file ends in gz. The file appears when it is complete.
 func Write(file string, entries []Entry, date time.Time) error {
-	return atomically(file, func(out io.Writer) error { return write(out, file, entries, date) })
+	return writeAtomically(file, func(out io.Writer) error { return writeTarball(out, file, entries, date) })
 }
 
-func write(out io.Writer, file string, entries []Entry, date time.Time) error {
+func writeTarball(out io.Writer, file string, entries []Entry, date time.Time) error {
 	if !strings.HasSuffix(file, "gz") {
-		return pack(out, entries, date)
+		return packEntries(out, entries, date)
 	}
 	compressed := gzip.NewWriter(out)
-	if err := pack(compressed, entries, date); err != nil {
+	if err := packEntries(compressed, entries, date); err != nil {
 		return err
 	}
 	return compressed.Close()
 }
 
-func pack(out io.Writer, entries []Entry, date time.Time) error {
+func packEntries(out io.Writer, entries []Entry, date time.Time) error {
 	archive := tar.NewWriter(out)
 	for _, entry := range entries {
-		if err := archive.WriteHeader(entry.header(date)); err != nil {
+		if err := archive.WriteHeader(entry.tarHeader(date)); err != nil {
 			return fmt.Errorf("pack %s: %w", entry.Name, err)
 		}
 		if _, err := archive.Write(entry.Content); err != nil {
@@ -54,7 +54,7 @@ func pack(out io.Writer, entries []Entry, date time.Time) error {
 	return archive.Close()
 }
 
-func (e *Entry) header(date time.Time) *tar.Header {
+func (e *Entry) tarHeader(date time.Time) *tar.Header {
 	header := &tar.Header{Name: e.Name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(e.Content)), ModTime: date}
 	switch {
 	case e.Link != "":
@@ -94,8 +94,8 @@ func WriteDirectory(file, directory string, date time.Time) error {
 	return Write(file, entries, date)
 }
 
-// atomically has nobody find half a file after a build that was ended.
-func atomically(file string, write func(io.Writer) error) error {
+// writeAtomically has nobody find half a file after a build that was ended.
+func writeAtomically(file string, write func(io.Writer) error) error {
 	out, err := os.Create(file + ".part")
 	if err != nil {
 		return err

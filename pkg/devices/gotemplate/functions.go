@@ -1,0 +1,236 @@
+package gotemplate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// functionCosts has the functions that templates may call, with what a call costs, or nil for those
+// that cost nothing. None changes its arguments, and all return text, numbers, bools, lists and
+// maps.
+var functionCosts = func() map[string]callCost {
+	all := map[string]callCost{}
+	for names, cost := range map[string]callCost{
+		// Of Go templates.
+		`and eq ge gt index le len lt ne not or`: nil,
+		// They return a part of their arguments, or little, and read nothing long.
+		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`: nil,
+		// They read all but a list that comes first.
+		`mustSlice slice typeIsLike`: costOfRest,
+		// They read their arguments, and return as much.
+		`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
+		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
+		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
+		mul mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
+		mustToPrettyJson mustToRawJson nospace omit pick pluck plural prepend print println quote regexQuoteMeta rest
+		reverse sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
+		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
+		upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
+		// They make a text into elements.
+		`fromJson mustFromJson`: costOfJSON, `split splitList splitn`: costOfSplitting,
+		// They may process each argument for each byte of others.
+		`mustWithout replace trimAll trimall without wrapWith`: costOfCrossing,
+		// Their arguments say how many elements they return.
+		`seq until untilStep`: costOfCounting,
+		// They process the other arguments as often as the first one says, or for its length.
+		`join repeat`: costOfRepeating, `indent nindent`: costOfIndenting,
+		`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
+		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`: costOfMatching,
+		`printf`: costOfFormat, `YAML`: costOfYAML, `semverCompare`: costOfVersions,
+		// They process each pair of their arguments or elements.
+		`mulf mustUniq uniq`: costOfPairs,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = cost
+		}
+	}
+	return all
+}()
+
+// comparisons are Go's functions that read their arguments. Go templates call them without
+// chargedFunctions, so rounds of loops pay for them.
+var comparisons = sets.New("eq", "ge", "gt", "le", "lt", "ne")
+
+var functionNames = slices.Sorted(maps.Keys(functionCosts))
+
+// Loops call chargeRange with what they loop over, and chargeRound in each round. Templates may not
+// call them.
+const chargeRange, chargeRound = "_each", "_round"
+
+// implementations are sprig's functions, Go's and our own.
+var implementations = func() template.FuncMap {
+	all := sprig.TxtFuncMap()
+	maps.Copy(all, map[string]any{
+		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+		"Quote": quoteJSON, "YAML": formatYAML, "uuid": UUID, "keys": sortedKeys, "values": sortedValues,
+	})
+	return all
+}()
+
+// chargedFunctions returns the functions of the names, which pay from the budget.
+func (b *budget) chargedFunctions(names []string) template.FuncMap {
+	charged := template.FuncMap{}
+	for _, name := range names {
+		switch function, ok := implementations[name]; {
+		case name == chargeRange:
+			charged[name] = b.payRange
+		case name == chargeRound:
+			charged[name] = func(steps int) (string, error) { return "", b.pay(stepCost * float64(steps)) }
+		case functionCosts[name] != nil:
+			charged[name] = b.chargeCalls(function, functionCosts[name])
+		case ok:
+			charged[name] = function
+		}
+	}
+	return charged
+}
+
+// chargeCalls wraps a function: a call that the budget cannot pay is not made.
+func (b *budget) chargeCalls(function any, cost callCost) any {
+	f := reflect.ValueOf(function)
+	signature, call := f.Type(), f.Call
+	if signature.IsVariadic() {
+		call = f.CallSlice
+	}
+	out := []reflect.Type{signature.Out(0), reflect.TypeFor[error]()}
+	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(signature.Ins()), out, signature.IsVariadic()), func(given []reflect.Value) []reflect.Value {
+		results := []reflect.Value{reflect.Zero(out[0]), reflect.Zero(out[1])}
+		err := b.pay(stepCost + cost(flattenArguments(given, signature.IsVariadic())))
+		if err == nil {
+			copy(results, call(given))
+			err = b.pay(weightOf(results[0]))
+		}
+		if err != nil {
+			results[1] = reflect.ValueOf(err)
+		}
+		return results
+	}).Interface()
+}
+
+// flattenArguments lists the arguments of a call, variadic ones each, without interfaces around
+// them.
+func flattenArguments(given []reflect.Value, variadic bool) []argument {
+	var arguments []argument
+	if variadic {
+		last := len(given) - 1
+		rest := given[last]
+		given = slices.Clone(given[:last])
+		for _, value := range rest.Seq2() {
+			given = append(given, value)
+		}
+	}
+	for _, value := range given {
+		for value.IsValid() && value.Kind() == reflect.Interface {
+			value = value.Elem()
+		}
+		arguments = append(arguments, argument{value})
+	}
+	return arguments
+}
+
+// argument is an argument of a call.
+type argument struct{ reflect.Value }
+
+// magnitude returns the absolute value of an integer, or 0.
+func (a argument) magnitude() float64 {
+	if !a.CanInt() {
+		return 0
+	}
+	return math.Abs(float64(a.Int()))
+}
+
+// stringValue returns a string, or "" for other values.
+func (a argument) stringValue() string {
+	if a.Kind() != reflect.String {
+		return ""
+	}
+	return a.String()
+}
+
+// errUnstable refuses functions whose results differ from call to call: every reconciliation would
+// rewrite every slice.
+var errUnstable = errors.New("uses a function whose result differs from call to call; use uuid or values of .Node instead")
+
+// unstableFunctions and mutatingFunctions are functions of kwok that templates may not call.
+var (
+	unstableFunctions = sets.New(strings.Fields(`Now StartTime ago bcrypt date dateInZone date_in_zone encryptAES env expandenv genCA genCAWithKey
+genPrivateKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey getHostByName htmlDate
+htmlDateInZone htpasswd now randAlpha randAlphaNum randAscii randBytes randInt randNumeric shuffle uuidv4`)...)
+	mutatingFunctions = sets.New(strings.Fields(`merge mergeOverwrite mustMerge mustMergeOverwrite set unset`)...)
+)
+
+// quoteJSON stands in for kwok's Quote.
+func quoteJSON(value any) string {
+	encoded, err := json.Marshal(value)
+	switch {
+	case err != nil:
+		return strconv.Quote(fmt.Sprint(value))
+	case encoded[0] == '"':
+		return string(encoded)
+	}
+	return strconv.Quote(string(encoded))
+}
+
+// formatYAML stands in for kwok's YAML.
+func formatYAML(value any, indent ...int) (string, error) {
+	encoded, err := yaml.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("encode YAML: %w", err)
+	}
+	text := string(encoded)
+	if len(indent) != 1 || indent[0] <= 0 {
+		return text, nil
+	}
+	return strings.ReplaceAll("\n"+text, "\n", "\n"+strings.Repeat(" ", 2*indent[0])), nil
+}
+
+// sortedKeys stands in for sprig's keys, whose order differs from call to call.
+func sortedKeys(objects ...map[string]any) []string {
+	var keys []string
+	for _, object := range objects {
+		keys = append(keys, slices.Sorted(maps.Keys(object))...)
+	}
+	return keys
+}
+
+// sortedValues stands in for sprig's values, and lists them in the order of their keys.
+func sortedValues(object map[string]any) []any {
+	var values []any
+	for _, key := range sortedKeys(object) {
+		values = append(values, object[key])
+	}
+	return values
+}
+
+// uuidSpace is the namespace of UUIDs of templates.
+var uuidSpace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName))
+
+// UUID is the function uuid of templates. It makes a UUID (version 5) of its arguments; equal
+// arguments give equal UUIDs. It refuses a field that the Node lacks: all Nodes without the field
+// would share a UUID.
+func UUID(arguments ...any) (string, error) {
+	parts := make([]string, len(arguments))
+	for i, argument := range arguments {
+		if argument == nil {
+			return "", fmt.Errorf("argument %d is a field that the Node lacks", i+1)
+		}
+		parts[i] = fmt.Sprint(argument)
+	}
+	return uuid.NewSHA1(uuidSpace, []byte(strings.Join(parts, "\x00"))).String(), nil
+}

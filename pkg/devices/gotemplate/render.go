@@ -1,0 +1,127 @@
+package gotemplate
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"text/template"
+)
+
+// A budget bounds what rendering may cost, so that a template which never ends, or makes more than
+// there is memory, neither delays nor harms anything else. It is the only such bound. All is paid
+// from it in bytes: what a call reads, before it is made; what it returns; each round of a loop;
+// and the output.
+//
+// No function changes its arguments, so a value costs what it weighs when a function returns it.
+// Costs do not depend on a clock: what is refused is the same on a busy machine, and in all
+// replicas.
+const (
+	// textBudget is for one text. It lets an annotation of the largest size be read as JSON.
+	textBudget = 2 << 20
+	// rendererBudget and budgetPerText are for all texts of a renderer, of which all budgetPerText
+	// are at most maxPerTexts.
+	rendererBudget, budgetPerText = 64 << 20, 256 << 10
+	maxPerTexts                   = 1 << 30
+	// stepCost is for each call, each round of a loop and each comparison in it, elementCost for
+	// each element of a list or map besides the bytes of its text.
+	stepCost, elementCost = 64, 16
+	// outputCost is for each byte of output, which lives on in API objects: a text has at most
+	// 73 KiB.
+	outputCost = 28
+	// maxDepth is how deep maps and lists may be nested.
+	maxDepth = 100
+)
+
+var errTooMuch = errors.New("takes too much time or memory: loops have too many rounds, or values are too large")
+
+// Shared is a value that all texts of a Renderer see. Get makes it for the first template, and is
+// nil for no value.
+type Shared struct {
+	Name string
+	Get  func() (any, error)
+}
+
+// Renderer renders texts within one budget, such as those of a template for a Node.
+type Renderer struct {
+	// Texts is how many texts there are.
+	Texts  int
+	Shared []Shared
+
+	budget budget
+	// templates are those of the programs that it has rendered. It is nil before the first.
+	templates map[*program]*template.Template
+}
+
+// Render renders a text that has been parsed. A template sees the data, to which Render adds what
+// is shared.
+func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
+	p := text.program
+	if p == nil {
+		return text.Source, nil
+	}
+	for _, shared := range r.Shared {
+		data[shared.Name] = nil
+		if shared.Get == nil {
+			continue
+		}
+		var err error
+		if data[shared.Name], err = shared.Get(); err != nil {
+			return "", err
+		}
+	}
+	if r.templates == nil {
+		r.templates = map[*program]*template.Template{}
+		r.budget.allTexts = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
+	}
+	executable := r.templates[p]
+	if executable == nil {
+		executable = template.New(p.tree.Name)
+		if len(p.functions) > 0 {
+			executable.Funcs(r.budget.chargedFunctions(p.functions))
+		}
+		executable, _ = executable.AddParseTree(p.tree.Name, p.tree)
+		r.templates[p] = executable
+	}
+	r.budget.text = textBudget
+	r.budget.output.Reset()
+	if err := executable.Execute(&r.budget, data); err != nil {
+		return "", err
+	}
+	rendered := r.budget.output.String()
+	if strings.Contains(rendered, "\x00") {
+		return "", errors.New("a value rendered a NUL character")
+	}
+	return rendered, nil
+}
+
+// budget is what is left for the text that is rendered now, and for all texts. It takes the
+// output.
+type budget struct {
+	allTexts, text float64
+	output         strings.Builder
+}
+
+func (b *budget) pay(cost float64) error {
+	b.allTexts -= cost
+	b.text -= cost
+	if b.allTexts >= 0 && b.text >= 0 { // neither is true for NaN
+		return nil
+	}
+	return errTooMuch
+}
+
+// Write pays for output.
+func (b *budget) Write(text []byte) (int, error) {
+	if err := b.pay(outputCost * float64(len(text))); err != nil {
+		return 0, err
+	}
+	return b.output.Write(text)
+}
+
+// payRange pays for what a loop does before its first round: it sorts a map.
+func (b *budget) payRange(over any) (any, error) {
+	if value := reflect.ValueOf(over); value.Kind() == reflect.Map {
+		return over, b.pay(float64(elementCost * value.Len()))
+	}
+	return over, nil
+}

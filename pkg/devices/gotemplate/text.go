@@ -1,0 +1,142 @@
+package gotemplate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"text/template/parse"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// NoValue is what Go templates print for a field that the data lack.
+const NoValue = "<no value>"
+
+// Text is a field of a document that may be a template. Parse or Check makes it ready.
+type Text struct {
+	Path   *field.Path
+	Source string
+
+	// program is nil for literal text.
+	program *program
+}
+
+// IsLiteral reports whether the text is the same whatever the data.
+func (t *Text) IsLiteral() bool { return t.program == nil }
+
+// Parse compiles the text, and refuses a template that is invalid or not supported.
+func (t *Text) Parse() field.ErrorList {
+	if !v1alpha1.IsTemplate(t.Source) {
+		return nil
+	}
+	var err error
+	switch t.program, err = parseProgram(t.Path.String(), t.Source); {
+	case errors.Is(err, errUnstable):
+		return t.Refuse(err.Error())
+	case err != nil:
+		return t.Refuse("is no valid template: " + err.Error())
+	}
+	return nil
+}
+
+// Check compiles the text as Parse does. It also refuses a template that costs too much, or reads
+// a field that data like the sample never have.
+func (t *Text) Check(sample map[string]any) field.ErrorList {
+	if errs := t.Parse(); len(errs) > 0 || t.IsLiteral() {
+		return errs
+	}
+	data, err := EncodeValues(sample)
+	if err != nil {
+		return field.ErrorList{field.InternalError(t.Path, err)}
+	}
+	// Other data may not cause the other errors, such as that of a label which the sample lacks.
+	if _, err := (&Renderer{Texts: 1}).Render(t, data); errors.Is(err, errTooMuch) {
+		return t.Refuse(errTooMuch.Error())
+	}
+	if problem := checkFields(sample, t.program.tree); problem != "" {
+		return t.Refuse(problem)
+	}
+	return nil
+}
+
+// Refuse returns the error of the text for a reason.
+func (t *Text) Refuse(why string) field.ErrorList {
+	return field.ErrorList{field.Invalid(t.Path, t.Source, why)}
+}
+
+// handsOnAll matches a template that passes on all of its data, or a part of them within range
+// and with.
+var handsOnAll = regexp.MustCompile(`(^|[\s({|=])[.$]($|[\s)}|])`)
+
+// Reads reports whether the text may read a field of its data. In doubt it says yes: that costs
+// time, and no write.
+func (t *Text) Reads(name string) bool {
+	return strings.Contains(t.Source, name) || handsOnAll.MatchString(t.Source)
+}
+
+// FillActions returns the template with the filling in place of each action. It is false for a
+// template that has more than text and actions which print something.
+func (t *Text) FillActions(filling string) (string, bool) {
+	var text strings.Builder
+	for _, node := range t.program.tree.Root.Nodes {
+		switch n := node.(type) {
+		case *parse.TextNode:
+			text.Write(n.Text)
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				text.WriteString(filling)
+			}
+		default:
+			return "", false
+		}
+	}
+	return text.String(), true
+}
+
+// ListSome lists the first of many names, for errors.
+func ListSome(names []string) string {
+	const most = 3
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// EncodeValue converts a value to what its JSON says, with each number as it is written.
+func EncodeValue(value any) (any, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode for templates: %w", err)
+	}
+	var decoded any
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	if err := decoder.Decode(&decoded); err != nil {
+		return nil, fmt.Errorf("decode for templates: %w", err)
+	}
+	return decoded, nil
+}
+
+// EncodeValues converts named values to the data of a template.
+func EncodeValues(values map[string]any) (map[string]any, error) {
+	data := maps.Clone(values)
+	for name, value := range values {
+		if _, isNumber := value.(int); isNumber {
+			continue
+		}
+		var err error
+		if data[name], err = EncodeValue(value); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package devices
-
-const raceDetector = false
