@@ -12,14 +12,14 @@ SAME := -trimpath -gcflags=all=-dwarf=false -ldflags=-w
 export GOFLAGS := $(strip $(filter-out $(SAME),$(shell $(GO) env GOFLAGS)) $(SAME))
 
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
-LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/version.version=$(VERSION)
+LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/internal/util/version.version=$(VERSION)
 # The name of the image in what is released. To push it to a registry, give the
 # registry's name too: make release VERSION=v1.2.3 IMAGE=ghcr.io/OWNER/kwok-dra.
 export IMAGE ?= kwok-dra/kwok-dra
 VULNERABILITIES ?= https://vuln.go.dev
 # Compiles a program of a module, with progress, and runs it.
 RUN = $(GO) -C test/cluster build -buildvcs=false -o $(CURDIR)/bin/gorun ./cmd/gorun && bin/gorun
-HOT = ./pkg/claims/templates ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/observe ./pkg/resourceslice/...
+HOT = ./internal/claims/templates ./internal/devices ./internal/extensions/inventory ./internal/observe/lifecycle ./internal/observe ./internal/resourceslice/...
 MODULES = . test/cluster test test/e2e/dashboards test/e2e/helm test/karpenter test/others
 
 .DEFAULT_GOAL := help

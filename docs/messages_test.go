@@ -19,7 +19,7 @@ var ofOthers = []string{
 	`no matches for kind "ResourcePoolTemplate"`, "is forbidden", "bind: invalid argument",
 }
 
-// madeOfParts are messages that pkg/selection makes of parts; its test has it make them.
+// madeOfParts are messages that internal/devices/selection makes of parts; its test has it make them.
 var madeOfParts = []string{"template h100 selects 0 of 3 nodes: node.kubernetes.io/instance-type is p5.49xlarge, must be p5.48xlarge (node gpu-0)"}
 
 // isCommand matches code that is no message: commands, and fields with values.
@@ -71,7 +71,7 @@ func messages(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, path := range files(t, ".go") {
-		if strings.HasSuffix(path, "_test.go") || !strings.HasPrefix(path, "pkg/") {
+		if strings.HasSuffix(path, "_test.go") || !strings.HasPrefix(path, "pkg/") && !strings.HasPrefix(path, "internal/") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, read(t, path), 0)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/utils/expression"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
 	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
 	podgeneral "github.com/kwok-dra/kwok-dra/stages/pod/general"

@@ -9,8 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 )
 
 func main() {

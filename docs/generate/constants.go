@@ -40,7 +40,7 @@ func names(root string) (string, error) {
 // templateConditions lists the conditions in the status of templates with their
 // reasons.
 func templateConditions(root string) (string, error) {
-	rows, err := constantRows(root, "pkg/status/plan.go", func(c constant) []string {
+	rows, err := constantRows(root, "internal/status/plan.go", func(c constant) []string {
 		return []string{c.on, code(c.value), c.meaning}
 	}, "reason")
 	return table([]string{"condition", "reason", "meaning"}, rows), err

@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kwok-dra/kwok-dra/pkg/app"
-	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
-	"github.com/kwok-dra/kwok-dra/pkg/extensions"
+	"github.com/kwok-dra/kwok-dra/internal/app"
+	"github.com/kwok-dra/kwok-dra/internal/extensions"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicemetrics"
 )
 
 // description finds the parts of a description, which it tells only as text.
@@ -75,7 +75,7 @@ func deviceMetrics(string) (string, error) {
 
 // prepareFailures lists the reasons for which claims cannot be prepared.
 func prepareFailures(root string) (string, error) {
-	rows, err := constantRows(root, "pkg/claims/plan/failure.go", func(c constant) []string {
+	rows, err := constantRows(root, "internal/claims/plan/failure.go", func(c constant) []string {
 		return []string{code(c.value), capitalized(c.meaning)}
 	}, "Reason")
 	return table([]string{"`reason`", "meaning"}, rows), err

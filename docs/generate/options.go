@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/kwok-dra/kwok-dra/pkg/app"
-	"github.com/kwok-dra/kwok-dra/pkg/extensions"
+	"github.com/kwok-dra/kwok-dra/internal/app"
+	"github.com/kwok-dra/kwok-dra/internal/extensions"
 )
 
 // options lists the sidecar's options.

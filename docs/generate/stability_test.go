@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 )
 
 // maturities are those of Kubernetes.

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/strict"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
 )
 

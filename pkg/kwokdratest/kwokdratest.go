@@ -26,9 +26,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/kwok-dra/kwok-dra/pkg/app"
-	"github.com/kwok-dra/kwok-dra/pkg/extensions"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/app"
+	"github.com/kwok-dra/kwok-dra/internal/extensions"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
 

@@ -21,13 +21,13 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
-	_ "github.com/kwok-dra/kwok-dra/pkg/containerview/injections" // it checks containerEdits
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections" // it checks containerEdits
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
 // ReadTemplates reads the ResourcePoolTemplates in files and directories, such as those that kwok-dra

@@ -46,7 +46,7 @@ func TestKubeletSpecsAreCovered(t *testing.T) {
 func testNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, folder := range []string{"test/e2e/*", "stages", "pkg/claims"} {
+	for _, folder := range []string{"test/e2e/*", "stages", "internal/claims"} {
 		files, err := filepath.Glob(filepath.Join(sidecar.Root(), folder, "*_test.go"))
 		require.NoError(t, err)
 		for _, file := range files {

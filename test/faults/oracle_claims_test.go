@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // wrongPods says which Pods are not told to start that are to be, or to wait, and the other

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // due reports whether a Pod has claims to be prepared on a node that the sidecars act for.

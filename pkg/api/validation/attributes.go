@@ -11,8 +11,8 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, at checker) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
 // checker collects the errors of the value at a path.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // TestMalformedAttributes: what cannot be an attribute is told by decoding, or else

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
-	"github.com/kwok-dra/kwok-dra/pkg/page"
-	"github.com/kwok-dra/kwok-dra/pkg/why"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/webpage/page"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 const (

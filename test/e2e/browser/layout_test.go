@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
 // TestMixedFleet: many nodes of several kinds stand side by side, and still say what they are.
@@ -104,7 +104,7 @@ func TestDetailsBeside(t *testing.T) {
 	}
 }
 
-// TestDidYouMean: / goes to the search, which asks what was meant, as pkg/suggest guesses it.
+// TestDidYouMean: / goes to the search, which asks what was meant, as internal/util/suggest guesses it.
 func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	b := open(t, newFleet(4).serve(t), 1280, 720)

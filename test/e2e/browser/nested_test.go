@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 )
 
 // newMIGFleet is a node with 8 GPUs x 25 partitions, of which some are taken, and two

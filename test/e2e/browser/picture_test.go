@@ -12,9 +12,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/page"
-	"github.com/kwok-dra/kwok-dra/pkg/timeline"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/webpage/page"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/webpage/timeline"
 )
 
 // TestPicture makes the pictures of the README, page-light.png and page-dark.png: a small

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 )
 
 // found are the names of the devices that are drawn and not dimmed.

@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/page"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/webpage/page"
 )
 
 // remember serves the page of a fleet with a timeline, opens it in a window and waits

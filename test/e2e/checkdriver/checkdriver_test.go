@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/checkdriver"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkdriver"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/drivers/broken"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"

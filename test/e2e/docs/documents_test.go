@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/check"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"

@@ -48,7 +48,7 @@ func newShell(t *testing.T) *shell {
 	s := &shell{T: t, cluster: cluster.ForTest(t, cluster.Options{Config: stages}), dir: filepath.Join(t.TempDir(), "examples")}
 	s.client, err = admin.NewClient(s.cluster.Kubeconfig())
 	require.NoError(t, err)
-	require.NoError(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(sidecar.Root(), "pkg/dractl/testdata/examples"))))
+	require.NoError(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(sidecar.Root(), "internal/dractl/testdata/examples"))))
 	return s
 }
 

@@ -15,9 +15,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 

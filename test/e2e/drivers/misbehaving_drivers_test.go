@@ -15,7 +15,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
-	kubeletplugins "github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
+	kubeletplugins "github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet"
 )
 
 func slicesMustBeRemovedOnStartup(s *scene) {

@@ -16,13 +16,13 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 

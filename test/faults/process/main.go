@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kwok-dra/kwok-dra/pkg/app"
-	"github.com/kwok-dra/kwok-dra/pkg/extensions"
+	"github.com/kwok-dra/kwok-dra/internal/app"
+	"github.com/kwok-dra/kwok-dra/internal/extensions"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 )
 
 // sliceTemplates makes Karpenter's form of a slice. Karpenter ignores the devices

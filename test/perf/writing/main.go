@@ -16,9 +16,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/target"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"

@@ -15,7 +15,7 @@ import (
 )
 
 // versionVariable is what the linker sets to the version.
-const versionVariable = "github.com/kwok-dra/kwok-dra/pkg/version.version"
+const versionVariable = "github.com/kwok-dra/kwok-dra/internal/util/version.version"
 
 // Source is a commit under a version.
 type Source struct {

@@ -1,0 +1,187 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+)
+
+// Answers of the API server are cached for a while, so that a Prometheus that scrapes every few
+// seconds does not cost two requests each time. A user who loses the right is soon shut out. The
+// defaults of the kubelet's webhooks are similar.
+const (
+	goodFor     = 10 * time.Second
+	mostAnswers = 1024
+)
+
+// Limits of requests to the API server per second: about new tokens from one address and from all,
+// and for each known user. So made-up tokens and paths cost the cluster little, and a client that
+// sends them locks nobody else out.
+const (
+	newPerSecond    = 5
+	newAtOnce       = 20
+	allNewPerSecond = 50
+	allNewAtOnce    = 100
+	usersPerSecond  = 10
+	usersAtOnce     = 50
+	userFor         = 24 * time.Hour
+)
+
+// Guard lets through the requests that the API server allows.
+type Guard struct {
+	client kubernetes.Interface
+	// answers are by what was asked, and strangers are the tokens of nobody. They are
+	// apart, so that strangers do not push out what is known of users.
+	answers, strangers *cache.LRUExpireCache
+	// users are the names of users by the tokens that the API server knew when it was last
+	// asked.
+	users *cache.LRUExpireCache
+	// ofNew, ofAllNew and ofUsers bound how often it is asked.
+	ofNew, ofUsers *Limiter
+	ofAllNew       flowcontrol.PassiveRateLimiter
+}
+
+// NewGuard makes a Guard that asks by a client, which must be allowed to create
+// TokenReviews and SubjectAccessReviews.
+func NewGuard(client kubernetes.Interface) *Guard {
+	return &Guard{
+		client:    client,
+		answers:   cache.NewLRUExpireCache(mostAnswers),
+		strangers: cache.NewLRUExpireCache(mostAnswers),
+		users:     cache.NewLRUExpireCache(mostAnswers),
+		ofNew:     NewLimiter(newPerSecond, newAtOnce),
+		ofAllNew:  flowcontrol.NewTokenBucketPassiveRateLimiter(allNewPerSecond, allNewAtOnce),
+		ofUsers:   NewLimiter(usersPerSecond, usersAtOnce),
+	}
+}
+
+// hash stands for a token or a question. Neither is kept, and so the length of what a client sends
+// does not matter.
+type hash [sha256.Size]byte
+
+// question is what a request asks the API server: whether the user of a token may do this.
+type question struct {
+	token, verb, path string
+}
+
+func (q question) hashQuestion() hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
+}
+
+// answer is the response to a request, and the user of its token if it has one.
+type answer struct {
+	status int
+	text   string
+	user   string
+}
+
+var (
+	stranger = answer{status: http.StatusUnauthorized, text: "the API server does not know the token"}
+	tooMany  = answer{status: http.StatusTooManyRequests, text: "you ask for too much that the API server has to be asked about: try again later"}
+)
+
+// Wrap guards a handler. It answers 401 without a valid token, 403 without the right to the path,
+// 429 if a user or an address would cause too many requests to the API server, and 500 if the API
+// server cannot be asked.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch a := g.checkRequest(r.Context(), r); a.status {
+		case http.StatusOK:
+			next.ServeHTTP(w, withUser(r, a.user))
+		case http.StatusTooManyRequests:
+			TooMany(w, a.text)
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fallthrough
+		default:
+			http.Error(w, a.text, a.status)
+		}
+	})
+}
+
+func (g *Guard) checkRequest(ctx context.Context, r *http.Request) answer {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
+	}
+	q := question{token, strings.ToLower(r.Method), r.URL.Path}
+	if known, ok := g.answers.Get(q.hashQuestion()); ok {
+		return known.(answer)
+	}
+	who := hash(sha256.Sum256([]byte(token)))
+	if _, ok := g.strangers.Get(who); ok {
+		return stranger
+	}
+	if !g.mayAsk(who, r) {
+		return tooMany
+	}
+	a, err := g.reviewAccess(ctx, q)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to review a token or access", "path", q.path)
+		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
+	}
+	g.rememberAnswer(who, q, a)
+	return a
+}
+
+// mayAsk reports whether the API server may be asked about the token of a request now, and charges
+// the user, or else the address.
+func (g *Guard) mayAsk(who hash, r *http.Request) bool {
+	if user, ok := g.users.Get(who); ok {
+		return g.ofUsers.Accept(user.(string))
+	}
+	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
+}
+
+func (g *Guard) rememberAnswer(who hash, q question, a answer) {
+	if a == stranger {
+		g.users.Remove(who)
+		g.strangers.Add(who, nil, goodFor)
+		return
+	}
+	g.users.Add(who, a.user, userFor)
+	g.answers.Add(q.hashQuestion(), a, goodFor)
+}
+
+// reviewAccess asks the API server who has the token, and whether that user may read the path.
+func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
+	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return answer{}, fmt.Errorf("create TokenReview: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return stranger, nil
+	}
+	user := who.Status.User
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	may, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: q.verb, Path: q.path},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return answer{}, fmt.Errorf("create SubjectAccessReview of user %s: %w", user.Username, err)
+	}
+	if !may.Status.Allowed {
+		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, q.verb, q.path), user.Username}, nil
+	}
+	return answer{status: http.StatusOK, user: user.Username}, nil
+}

@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/devices/selection"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
+	"github.com/kwok-dra/kwok-dra/internal/status"
+	"github.com/kwok-dra/kwok-dra/internal/util/version"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Run runs the sidecar until ctx ends. The options must be completed.
+func Run(ctx context.Context, o *Options) error {
+	store, err := newStore(ctx, o)
+	if err != nil {
+		return err
+	}
+	found, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(found)
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(found)
+	if err != nil {
+		return fmt.Errorf("make a client for custom resources: %w", err)
+	}
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	defer events.Shutdown()
+	events.StartRecordingToSink(&eventSink{ctx: ctx, events: client.CoreV1().Events("")})
+
+	owner, err := newOwner(o, found)
+	if err != nil {
+		return err
+	}
+	s := newSidecar(o, client, objects, store, owner, events)
+	return s.runParts(ctx)
+}
+
+// newStore makes the store with the configuration files in it.
+func newStore(ctx context.Context, o *Options) (*config.Store, error) {
+	carriers := []string{config.FilesCarrier}
+	for _, name := range o.configMaps {
+		carriers = append(carriers, config.ConfigMapCarrier(name))
+	}
+	if len(o.kinds) > 0 {
+		carriers = append(carriers, config.ObjectsCarrier)
+	}
+	store := config.NewStore(carriers...)
+	documents, err := config.ReadFiles(ctx, o.Config)
+	if err != nil {
+		return nil, err
+	}
+	return store, store.Replace(config.FilesCarrier, documents)
+}
+
+// tuneClient sets what a fleet needs: client-go's default of 5 requests per second
+// would take hours for it, and protobuf halves the cost of decoding.
+func tuneClient(c *rest.Config, qps float32) *rest.Config {
+	c.QPS = qps
+	c.Burst = max(1, int(2*qps))
+	c.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
+	c.ContentType = "application/vnd.kubernetes.protobuf"
+	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	c.Wrap(wrapReconnecting)
+	return c
+}
+
+// sidecar has the controllers of the program, and what they work with.
+type sidecar struct {
+	Core
+
+	options   *Options
+	publisher *resourceslice.Publisher
+}
+
+func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interface, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) *sidecar {
+	s := &sidecar{options: o, Core: Core{
+		Client: client, Objects: objects, Config: store, Owner: owner, Caches: observe.New(client, &o.Managed), Managed: &o.Managed,
+		Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
+		Workers:  o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
+	}}
+	for _, extension := range o.extensions {
+		if extension.Provide != nil {
+			extension.Provide(&s.Core)
+		}
+	}
+	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
+	report := func(map[string]string) {}
+	if len(o.kinds) > 0 {
+		writer := s.addCustomResources()
+		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
+	}
+	if name := o.configMap; name != nil {
+		s.Add(Part{Run: config.NewConfigMap(client, *name, store, owner.Recorder(s.Recorder)).Run})
+	}
+	s.publisher = resourceslice.New(publishing)
+	s.Preparer = claims.New(claims.Options{
+		Client: client, Config: store, Caches: s.Caches, Owner: owner, Events: events,
+		DriverPods: s.DriverPods, Kubelets: s.Kubelets, KubeletRecorder: s.KubeletRecorder,
+	})
+	s.Collect(newBuildInfo(), store, owner, s.publisher.Metrics(), s.Preparer.Metrics())
+	s.Add(
+		Part{Run: owner.Run, Synced: owner.Synced()},
+		Part{Run: selection.NewWatcher(store, s.Caches.Nodes, owner, report).Run},
+		Part{Run: func(ctx context.Context) { s.publisher.Run(ctx, o.Workers) }, Check: s.publisher.CheckHealth},
+		Part{Run: func(ctx context.Context) { s.Preparer.Run(ctx, o.Workers) }, Check: s.Preparer.CheckHealth},
+	)
+	for _, extension := range o.extensions {
+		if extension.Start != nil {
+			extension.Start(&s.Core)
+		}
+	}
+	s.Add(Part{Run: s.Caches.Run, Synced: s.Caches.Synced()}) // all handlers are added
+	return s
+}
+
+// addCustomResources reads templates from the cluster, and writes their status.
+func (s *sidecar) addCustomResources() *status.Writer {
+	writer := status.New(s.Objects, s.Owner, s.Config.Acceptance, func() bool { return s.publisher.Idle() }, s.options.kinds...)
+	objects := config.NewObjects(s.Config, s.Owner.Recorder(s.Recorder), writer.Changed)
+	watched := config.NewCustomResources(s.Objects, s.Client.Discovery(), objects, s.options.kinds...)
+	s.Add(Part{Run: watched.Run}, Part{Run: writer.Run, Check: writer.CheckHealth})
+	return writer
+}
+
+// Collectors returns the collectors that a sidecar with extensions registers, of one that never
+// runs: the documentation lists their metrics.
+func Collectors(extensions ...Extension) []prometheus.Collector {
+	client := kubernetes.NewForConfigOrDie(&rest.Config{})
+	owner := shard.New(shard.Options{Mode: shard.Lease, Client: client})
+	return newSidecar(NewOptions(extensions...), client, nil, config.NewStore(config.FilesCarrier), owner, record.NewBroadcaster()).collectors
+}
+
+func (s *sidecar) runParts(ctx context.Context) error {
+	logger := klog.FromContext(ctx)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.collectors...)
+	site := &site{registry: registry, synced: s.Config.Synced(), routes: s.routes, profiling: s.options.Profiling}
+	for _, part := range s.parts {
+		site.synced = append(site.synced, part.Synced...)
+		if part.Check != nil {
+			site.checks = append(site.checks, part.Check)
+		}
+	}
+	server, err := s.startServing(ctx, site)
+	if err != nil {
+		return err
+	}
+	logger.Info("Started", append([]any{
+		"version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap, "workers", s.options.Workers, "shardMode", s.options.ShardMode,
+		"installation", s.Owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String(),
+	}, s.options.startLog...)...)
+	var running sync.WaitGroup
+	running.Go(func() { server.runServer(ctx) })
+	running.Go(func() { s.logUntilReachable(ctx) })
+	running.Go(func() {
+		if cache.WaitFor(ctx, "", site.synced...) {
+			logger.Info("Ready")
+		}
+		for _, part := range s.parts {
+			if part.WhenReady {
+				running.Go(func() { part.Run(ctx) })
+			}
+		}
+	})
+	for _, part := range s.parts {
+		if !part.WhenReady {
+			running.Go(func() { part.Run(ctx) })
+		}
+	}
+	running.Wait()
+	logger.Info("Stopped")
+	return nil
+}
+
+func (s *sidecar) startServing(ctx context.Context, site *site) (*server, error) {
+	secure, guard, err := s.options.newAccess(s.Client)
+	if err != nil {
+		return nil, err
+	}
+	site.guard = guard
+	return startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
+}
+
+// askAgain is how long after a failure the API server is asked again.
+const askAgain = 5 * time.Second
+
+// logUntilReachable logs that the API server does not answer, until it has answered
+// once. Without it the caches would wait in silence: client-go does not report
+// connections that are refused.
+func (s *sidecar) logUntilReachable(ctx context.Context) {
+	for more := true; more; more = waitOrDone(ctx, askAgain) {
+		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)
+		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "The API server does not answer")
+	}
+}

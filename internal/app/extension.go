@@ -1,0 +1,85 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+)
+
+// Extension adds to the core, which works without any. It is for one sidecar. All fields are
+// optional.
+type Extension struct {
+	// AddFlags adds flags, which the help lists after the core's flag of the name FlagsAfter.
+	AddFlags   func(flags *pflag.FlagSet)
+	FlagsAfter string
+	// SourceHint says which flags give kwok-dra something to publish.
+	SourceHint string
+	// Complete checks what the flags say, and adds sources of configuration.
+	Complete func(options *Options) error
+	// Provide gives the core what it cannot do itself, before its controllers are made.
+	Provide func(core *Core)
+	// Start adds what runs beside the core, once its controllers are made.
+	Start func(core *Core)
+}
+
+// Core is what extensions work with.
+type Core struct {
+	Client kubernetes.Interface
+	// Objects is a client for custom resources.
+	Objects  dynamic.Interface
+	Config   *config.Store
+	Owner    *shard.Owner
+	Caches   *observe.Caches
+	Recorder record.EventRecorder
+	Managed  *lifecycle.ManagedNodes
+	Workers  int
+	// IsServing says that the parts' routes are served.
+	IsServing bool
+
+	// DriverPods, Kubelets and KubeletRecorder may be provided.
+	DriverPods      devices.Presence
+	Kubelets        claims.Kubelets
+	KubeletRecorder claims.KubeletRecorder
+
+	// Preparer is there when extensions start.
+	Preparer *claims.Controller
+
+	parts      []Part
+	routes     map[string]http.Handler
+	collectors []prometheus.Collector
+}
+
+// Part is one of the things that run beside each other.
+type Part struct {
+	Run func(ctx context.Context)
+	// Synced are done when the sidecar is ready.
+	Synced []cache.DoneChecker
+	// WhenReady says to run it once the sidecar is ready.
+	WhenReady bool
+	// Check, if there is one, returns an error while a restart may help.
+	Check func() error
+}
+
+// Add adds parts to run.
+func (c *Core) Add(parts ...Part) { c.parts = append(c.parts, parts...) }
+
+// Handle serves a pattern of http.ServeMux, to those who may see more than health.
+func (c *Core) Handle(pattern string, handler http.Handler) { c.routes[pattern] = handler }
+
+// Collect adds collectors of metrics.
+func (c *Core) Collect(collectors ...prometheus.Collector) {
+	c.collectors = append(c.collectors, collectors...)
+}

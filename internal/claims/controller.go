@@ -1,0 +1,113 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
+)
+
+// pluginEventInterval is how often changes of a node's plugins requeue its Pods at most, so that a plugin that flaps does
+// not cause endless writes. Sockets are scanned at the same pace.
+const pluginEventInterval = time.Second
+
+// Controller prepares and unprepares the claims of Pods on fake nodes.
+type Controller struct {
+	observer *observer
+	pods     *podReconciler
+	claims   *claimReconciler
+}
+
+// Options configure a Controller. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
+type Options struct {
+	Client kubernetes.Interface
+	Config *config.Store
+	// The caller runs Caches and Owner.
+	Caches *observe.Caches
+	Owner  *shard.Owner
+	Events record.EventBroadcaster
+	// DriverPods, if set, knows the driver Pods of templates. The caller runs it.
+	DriverPods devices.Presence
+	// Kubelets, if set, knows the real drivers. The caller runs it.
+	Kubelets Kubelets
+	// KubeletRecorder, if set, records what a kubelet measures.
+	KubeletRecorder KubeletRecorder
+}
+
+// New makes a Controller; Run starts it.
+func New(o Options) *Controller {
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
+	if o.DriverPods == nil {
+		o.DriverPods = devices.UnknownPresence{}
+	}
+	observer := &observer{o, newStates()}
+	writer := &writer{observer, observer.states.metrics}
+	c := &Controller{
+		observer: observer,
+		pods:     &podReconciler{observer: observer, writer: writer},
+		claims:   &claimReconciler{observer: observer, writer: writer},
+	}
+	o.KubeletRecorder.CountInUse(observer.states.countInUse)
+	c.pods.loop = loop.New("pods", c.pods.reconcile)
+	c.claims.loop = loop.New("claims", c.claims.reconcile)
+	o.Config.OnChange(c.enqueueAll)
+	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
+	if o.Kubelets != nil {
+		o.Kubelets.OnChange(loop.NewDamper(pluginEventInterval, c.enqueueNode).Add, c.pods.loop.Add)
+	}
+	c.addHandlers()
+	return c
+}
+
+// Metrics collects the Controller's metrics.
+func (c *Controller) Metrics() prometheus.Collector {
+	return c.observer.states.metrics.all
+}
+
+// CheckHealth returns an error if a loop of the Controller is stuck.
+func (c *Controller) CheckHealth() error {
+	return errors.Join(c.pods.loop.CheckHealth(), c.claims.loop.CheckHealth())
+}
+
+// Run prepares until ctx ends, with the given number of workers for Pods and as many for claims. It returns once everything
+// that it started has stopped. It waits for complete caches first, since it would read what they lack for each Pod.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
+	var running sync.WaitGroup
+	running.Go(func() { c.claims.loop.Run(ctx, workers) })
+	running.Go(func() { c.pods.retryHealthSupport(ctx) })
+	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
+	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
+	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended
+	running.Wait()
+}
+
+// IsPrepared reports whether a claim is prepared for any Pod.
+func (c *Controller) IsPrepared(claim types.UID) bool {
+	return len(c.observer.states.usersOf(claim)) > 0
+}
+
+// FailureOf returns why preparing fails for one of the consumers of a claim, or "".
+func (c *Controller) FailureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+	return c.observer.states.failureOf(consumers)
+}
+
+// Changes counts the changes of Pods, of claims, and of what is prepared.
+func (c *Controller) Changes() uint64 {
+	return c.observer.states.changes.Load()
+}

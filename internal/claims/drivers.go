@@ -1,0 +1,76 @@
+package claims
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+)
+
+// Kubelets know the real drivers of fake nodes, and call them.
+type Kubelets interface {
+	// Enabled reports whether real drivers can register.
+	Enabled() bool
+	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil.
+	// It changes nothing.
+	Driver(pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
+	// Call asks real drivers in the background. OnChange announces the Pod when they have answered.
+	Call(pod *corev1.Pod, node *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool)
+	// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a
+	// Driver no longer gives that answer.
+	Acknowledge(pod *corev1.Pod, node *corev1.Node, failure error)
+	// OnChange calls node when drivers of a node come, go or report health, and pod when they have
+	// answered for a Pod.
+	OnChange(node func(name string), pod func(key types.NamespacedName))
+}
+
+// drivers combines the drivers with templates and the real ones. Each driver is one of the two.
+type drivers struct {
+	templates, real plan.Driver
+}
+
+// implementation returns which of the two answers for a driver.
+func (d *drivers) implementation(driver string) plan.Driver {
+	if d.real.Has(driver) {
+		return d.real
+	}
+	return d.templates
+}
+
+// Has implements plan.Driver.
+func (d *drivers) Has(driver string) bool { return d.implementation(driver).Has(driver) }
+
+// Registered implements plan.Driver.
+func (d *drivers) Registered(driver string) (bool, error) {
+	return d.implementation(driver).Registered(driver)
+}
+
+// Prepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *drivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.templates.Prepare(claims); err != nil {
+		return answer, err
+	}
+	return d.real.Prepare(claims)
+}
+
+// Entries implements plan.Driver. Real drivers write their entries themselves.
+func (d *drivers) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
+	return d.templates.Entries(claim, pods)
+}
+
+// Unprepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *drivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.templates.Unprepare(last); err != nil {
+		return answer, err
+	}
+	return d.real.Unprepare(last)
+}
+
+// ReportsHealth implements plan.Driver.
+func (d *drivers) ReportsHealth() bool { return d.templates.ReportsHealth() || d.real.ReportsHealth() }
+
+// Health implements plan.Driver.
+func (d *drivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+	return d.implementation(result.Driver).Health(pod, claim, result)
+}

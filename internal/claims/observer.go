@@ -1,0 +1,169 @@
+package claims
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// observer reads what views are made of, from the caches and the API server. It writes nothing.
+type observer struct {
+	Options
+	states *states
+}
+
+// newDriver returns what is known of the drivers of a view's node, given the driver Pods on it. The view's Pod is nil in a
+// look at a claim.
+func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
+	published := templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (has, known bool) {
+		if has := o.hasSlices(v.Set, v.Node, driver); has || v.Claims.Live == nil {
+			return has, true
+		}
+		has, known = v.Claims.Live.HaveSlices[driver]
+		return has, known
+	}}
+	ofTemplates := templates.New(v.Set, v.Node, published, pods)
+	if o.Kubelets == nil || !o.Kubelets.Enabled() {
+		return ofTemplates
+	}
+	ofKubelet := o.Kubelets.Driver(v.Pod, v.Node, v.Set.HasDriver)
+	return &drivers{templates: ofTemplates.Except(ofKubelet.Has), real: ofKubelet}
+}
+
+// readNeed reads from the API server what a view lacks.
+func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+	switch {
+	case need.LiveView:
+		v.Claims.Live = plan.NewLive()
+		if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
+			return nil
+		}
+		pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
+		if err == nil {
+			v.Driver = o.newDriver(v, pods)
+		}
+		return err
+	case need.Slices != "":
+		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
+		return err
+	}
+	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
+	}
+	v.Claims.Live.Claims[need.Claim] = claim
+	return nil
+}
+
+// liveClaim gets a claim from the API server.
+func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return observe.SlimClaim(claim), nil
+}
+
+// hasSlices reports whether the cache has slices of a driver on a node, or in a pool that the node shares.
+func (o *observer) hasSlices(set *config.Set, node *corev1.Node, driver string) bool {
+	cached, isOfDriver := o.Caches.Slices, func(s *facts.Slice) bool { return s.Driver == driver }
+	return slices.ContainsFunc(cached.Of(facts.NodeKey(node.Name)), isOfDriver) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
+		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(cached.Of(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()}), isOfDriver)
+	})
+}
+
+// hasLiveSlices is like hasSlices, but asks the API server.
+func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
+	for _, name := range []string{node.Name, ""} {
+		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}
+		list, err := o.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+		if err != nil {
+			return false, fmt.Errorf("list slices of driver %s on node %s: %w", driver, node.Name, err)
+		}
+		for i := range list.Items {
+			t := set.SharedPool(driver, list.Items[i].Spec.Pool.Name)
+			if name != "" || t != nil && t.Selects(node) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// actsFor reports whether this replica acts for a Pod with these claims. The leader acts for a Pod with a claim that Pods
+// on several nodes can use, so that only one replica writes the claim; the replica of the node acts for all others. Claims
+// of real drivers count as others: those drivers write them themselves, and only the replica of the node reaches them.
+func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
+	if slices.ContainsFunc(claims, func(claim *resourcev1.ResourceClaim) bool {
+		return claim.Status.Allocation != nil && facts.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
+	}) {
+		return o.Owner.Leads()
+	}
+	return o.Owner.Acts(node.Name, true)
+}
+
+// isOfRealDrivers reports whether real drivers can register, and no device of an allocated claim is of a template.
+func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
+	set := o.Config.Current()
+	if set == nil || o.Kubelets == nil || !o.Kubelets.Enabled() {
+		return false
+	}
+	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return set.HasDriver(r.Driver)
+	})
+}
+
+// readUncachedConsumers gets the Pods that a claim is reserved for and that the cache lacks. The result is never nil.
+func (o *observer) readUncachedConsumers(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
+	uncached := []*corev1.Pod{}
+	for _, consumer := range claim.Status.ReservedFor {
+		if !facts.IsPod(consumer) || o.Caches.Pods.Has(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}, consumer.UID) {
+			continue
+		}
+		pod, err := o.Client.CoreV1().Pods(claim.Namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get pod %s/%s: %w", claim.Namespace, consumer.Name, err)
+		}
+		if pod.UID == consumer.UID {
+			pod.ManagedFields = nil
+			uncached = append(uncached, pod)
+		}
+	}
+	return uncached, nil
+}
+
+// preparedConsumers lists the consumers on fake nodes that a claim is prepared for, and the joining Pod that it is being
+// prepared for, if any. The oldest is first.
+func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
+	var prepared []*corev1.Pod
+	users := append(o.states.usersOf(claim.UID), joining)
+	for _, pod := range consumers {
+		// A Pod that does not name the claim has lost the name since the claim was prepared.
+		isPrepared := facts.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !facts.NamesClaim(pod, claim)
+		if o.Caches.Nodes.Has(pod.Spec.NodeName) && isPrepared {
+			prepared = append(prepared, pod)
+		}
+	}
+	slices.SortFunc(prepared, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return prepared
+}

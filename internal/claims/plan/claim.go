@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// WithdrawDelay is how long a claim without consumers keeps its entries. The claim controller usually
+// deallocates the claim before, and the API server drops entries of devices that are not allocated.
+const WithdrawDelay = 5 * time.Second
+
+// OthersDelay is WithdrawDelay for a claim on a node that may belong to another kwok-dra, which withdraws
+// the entries first. If there is no other one, the node was deselected here before the claim was seen.
+const OthersDelay = 2 * WithdrawDelay
+
+// bindingPollInterval is how often a claim is rechecked whose consumers' end brings no event.
+const bindingPollInterval = 20 * time.Second
+
+// ClaimView is what is known of a claim and of the Pods that use it.
+type ClaimView struct {
+	Claim *resourcev1.ResourceClaim
+	Set   *config.Set
+	Nodes Nodes
+	// Consumers are the cached Pods that the claim is reserved for and that have not ended.
+	Consumers []*corev1.Pod
+	// Users are the consumers on fake nodes that the claim is prepared for, the oldest first.
+	Users []*corev1.Pod
+	// Driver answers for the node of the first user. It is nil if no entries name their Pods.
+	Driver Driver
+	// Uncached are the Pods that the claim is reserved for and that the cache lacks. It is nil in a view
+	// that rests on the caches.
+	Uncached []*corev1.Pod
+	Memory   ClaimMemory
+}
+
+// Nodes says who acts for a node.
+type Nodes interface {
+	// Has reports whether the node is a fake one.
+	Has(name string) bool
+	// Others reports whether another kwok-dra may act for the node.
+	Others(name string) bool
+}
+
+// ClaimMemory is what is remembered of a claim. All of it can be lost.
+type ClaimMemory struct {
+	// Node is the fake node that the claim was last seen allocated on. With a narrow selection of nodes,
+	// it distinguishes a deleted node from one that belongs to another kwok-dra.
+	Node string
+	// UnusedSince is when the claim lost its last consumer.
+	UnusedSince time.Time
+	// allocated is the time of the allocation by the scheduler's clock, and seen the time at which the
+	// allocation was first seen.
+	allocated metav1.Time
+	seen      time.Time
+}
+
+// ClaimPlan is what a claim needs now.
+type ClaimPlan struct {
+	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the
+	// Pods that they lack.
+	NeedsUncached bool
+	Write         *ClaimWrite
+	// Wait is the time until the next look at the claim, or 0 if only a change makes one necessary.
+	Wait   time.Duration
+	Memory ClaimMemory
+}
+
+// ClaimWrite replaces the entries of a field manager in a claim.
+type ClaimWrite struct {
+	// Operation is one of the Write constants.
+	Operation string
+	Manager   string
+	Entries   []resourcev1.AllocatedDeviceStatus
+	// AnyVersion says to write the claim even if it has changed since.
+	AnyVersion bool
+}
+
+// The operations of writes, as kwok_dra_claim_writes_total has them.
+const (
+	WritePrepare  = "prepare"
+	WriteWithdraw = "withdraw"
+	WriteBind     = "bind"
+)
+
+// ForClaim works out what the entries of a claim need now: binding conditions first, then the entries for
+// its users. A non-nil error says that failWhen could not be evaluated; the plan is valid anyway.
+func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, error) {
+	bind, err := v.planBinding(ctx, now)
+	if bind.NeedsUncached || bind.Write != nil {
+		return bind, err
+	}
+	v.Memory = bind.Memory
+	plan := v.planEntries(now)
+	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
+		plan.Wait = bind.Wait
+	}
+	return plan, err
+}
+
+// planEntries withdraws the entries of a claim without consumers, and refreshes the Pod names in the
+// entries of a claim that has some.
+func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
+	plan := ClaimPlan{Memory: v.Memory}
+	hasEntries, hasConditions := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
+	isUsed := v.hasConsumers()
+	isUsedElsewhere := slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
+	if isUsed || !hasEntries && !hasConditions || isUsedElsewhere {
+		plan.Memory.UnusedSince = time.Time{}
+		if isUsed {
+			plan.Write = v.planRename()
+		}
+		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !facts.NamesClaim(pod, v.Claim) }) {
+			plan.Wait = bindingPollInterval // the end of a Pod that does not name the claim brings no event
+		}
+		return plan
+	}
+	if v.Memory.UnusedSince.IsZero() {
+		plan.Memory.UnusedSince = now
+	}
+	delay := WithdrawDelay
+	if v.isOnForeignNode() {
+		delay = OthersDelay
+	}
+	plan.Wait = max(0, delay-now.Sub(plan.Memory.UnusedSince))
+	switch {
+	case plan.Wait > 0:
+	case v.Uncached == nil:
+		plan.NeedsUncached = true
+	case hasEntries && slices.ContainsFunc(v.Uncached, v.mayBeUsedBy):
+		plan.Wait = WithdrawDelay // the cache of Pods lags
+	case hasEntries:
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event requeues the claim for the binding conditions
+	case v.isBeingBound():
+		plan.Wait = bindingPollInterval // an unbound Pod is not cached, so its end brings no event
+	default:
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.BindingManager}
+	}
+	return plan
+}
+
+// hasConsumers reports whether the claim has consumers on fake nodes.
+func (v *ClaimView) hasConsumers() bool {
+	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
+}
+
+// isOnForeignNode reports whether the claim is allocated on a node that may belong to another kwok-dra.
+func (v *ClaimView) isOnForeignNode() bool {
+	node := facts.NodeOf(v.Claim)
+	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
+}
+
+// isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
+func (v *ClaimView) isForeignNode(node string) bool {
+	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
+}
+
+// mayBeUsedBy reports whether a Pod that the cache lacks may use the claim. Another kwok-dra may have
+// prepared the claim for it, and a running Pod gets its entries only once.
+func (v *ClaimView) mayBeUsedBy(pod *corev1.Pod) bool {
+	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
+}
+
+// planRename writes a claim whose entries name other Pods than those it is prepared for. The entries
+// describe the node of the oldest Pod, so they stay the same for as long as that Pod does.
+func (v *ClaimView) planRename() *ClaimWrite {
+	if v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
+		return nil
+	}
+	want, err := v.Driver.Entries(v.Claim, v.Users)
+	if err != nil || !want.NamePods || want.Shown() { // where templates have changed since, what was reported stays
+		return nil
+	}
+	return &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
+}

@@ -1,0 +1,294 @@
+package claims
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/controller/expectations"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
+)
+
+// states is what is remembered of Pods and claims between two reconciliations. All of it can be lost. It prevents
+// writes from being repeated before the cache has them, and failures from being retried too early.
+type states struct {
+	account
+
+	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their claimState, and bound the keys of
+	// Pods to their boundPod.
+	pods, claims, bound sync.Map
+	// podWrites and claimWrites have the Pods and claims with writes that the cache does not have yet.
+	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
+	// restoredAt is when etcd was last seen restored, in nanoseconds since 1970, or 0.
+	restoredAt atomic.Int64
+}
+
+// account says what is prepared, and which Pods wait for that.
+type account struct {
+	metrics *metrics
+	// changes counts the changes of Pods, of claims, and of the account.
+	changes atomic.Uint64
+
+	mu sync.Mutex
+	// users maps each prepared claim to the Pods it is prepared for, like the kubelet's checkpoint.
+	users map[types.UID]claimUsers
+	// waiting maps each Pod whose claims are not prepared yet to the reason.
+	waiting map[types.UID]waiting
+}
+
+// waiting says why the claims of a Pod are not prepared yet.
+type waiting struct {
+	pod types.NamespacedName
+	// reason is preparing if nothing has failed. failure is the last failure, and retry the time of the next try.
+	reason, failure string
+	retry           time.Time
+}
+
+// preparing is the reason of a Pod for which nothing has failed.
+const preparing = "preparing"
+
+// claimUsers are the Pods that a claim is prepared for.
+type claimUsers struct {
+	pods []types.UID
+	// drivers are the drivers of the claim's devices.
+	drivers driverNames
+}
+
+// boundPod says when a Pod was first seen bound. Pods that were bound before the start have none.
+type boundPod struct {
+	uid types.UID
+	at  time.Time
+}
+
+// podState belongs to the worker that has the Pod's key.
+type podState struct {
+	uid types.UID
+	// unseen holds the version of our last write. Until the cache catches up with it, the cached Pod is stale.
+	unseen expectations.Unseen[expectations.Version]
+	memory plan.PodMemory
+	// claims are prepared for the Pod. No two have the same name.
+	claims []preparedClaim
+	// standby says that another replica prepares the claims, and counts that in its metrics.
+	standby bool
+	// operation is the one in progress.
+	operation kubeletOperation
+	// unprepareEvent is the last event on a failure to unprepare the claims.
+	unprepareEvent reportedFailure
+	// reportedPending is the reason for which no configuration was active, as the Pod's last event has it.
+	reportedPending string
+}
+
+// reportedFailure is a failure that an event reports, and the time of the event.
+type reportedFailure struct {
+	message string
+	at      time.Time
+}
+
+// preparedClaim is a claim that is prepared for a Pod.
+type preparedClaim struct {
+	name string
+	uid  types.UID
+}
+
+// claimState is locked while the claim is written, so that Pods that share the claim write it once.
+type claimState struct {
+	sync.Mutex
+	// unseen holds what the API server returned for our last write, or for the read after a conflict. Until the cache
+	// catches up with it, it is the newest version of the claim.
+	unseen expectations.Unseen[*resourcev1.ResourceClaim]
+	memory plan.ClaimMemory
+}
+
+func newStates() *states {
+	s := &states{account: account{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
+	s.metrics = newMetrics(s.countPrepared, s.waitingPods)
+	return s
+}
+
+// recordReady records that a Pod's containers can be started.
+func (s *states) recordReady(key types.NamespacedName, uid types.UID) {
+	s.forgetWaiting(uid)
+	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
+		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
+	}
+}
+
+// recordWaiting records that a Pod waits for its claims. It keeps a failure that is recorded.
+func (s *account) recordWaiting(key types.NamespacedName, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.waiting[uid]; !known {
+		s.waiting[uid] = waiting{pod: key, reason: preparing}
+	}
+}
+
+// recordFailure records why preparing the claims of a Pod failed, and when it is retried.
+func (s *account) recordFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[uid].failure != failure.Error() {
+		s.changes.Add(1)
+	}
+	s.waiting[uid] = waiting{key, failure.Reason, failure.Error(), retry}
+}
+
+// forgetWaiting records that a Pod no longer waits.
+func (s *account) forgetWaiting(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[uid].failure != "" {
+		s.changes.Add(1)
+	}
+	delete(s.waiting, uid)
+}
+
+// waitingPods counts the waiting Pods by reason.
+func (s *account) waitingPods() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[string]int{preparing: 0}
+	for _, why := range s.waiting {
+		counts[why.reason]++
+	}
+	return counts
+}
+
+// failureOf returns why preparing fails for one of the Pods that a claim is reserved for, or "".
+func (s *account) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, consumer := range consumers {
+		if failure := s.waiting[consumer.UID].failure; failure != "" {
+			return failure
+		}
+	}
+	return ""
+}
+
+// podStateOf returns the state of a Pod. The key must have no state of another Pod.
+func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
+	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
+	return state.(*podState)
+}
+
+// forgetPod drops the state of a deleted Pod: the state under a key, unless that has the given UID. It returns the state,
+// and the drivers of claims that are no longer prepared. Both are nil if there was none.
+func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotten *podState, drivers sets.Set[string]) {
+	state, known := s.pods.Load(key)
+	if !known || state.(*podState).uid == except {
+		return nil, nil
+	}
+	forgotten = state.(*podState)
+	s.pods.Delete(key)
+	s.podWrites.End(key)
+	if len(forgotten.claims) > 0 {
+		return forgotten, s.markUnprepared(forgotten)
+	}
+	s.forgetWaiting(forgotten.uid)
+	return forgotten, nil
+}
+
+// claimStateOf returns the state of a claim.
+func (s *states) claimStateOf(uid types.UID) *claimState {
+	state, _ := s.claims.LoadOrStore(uid, &claimState{})
+	return state.(*claimState)
+}
+
+// recordPodAnswer records a version of a Pod that the API server has returned, and returns it without managed fields.
+func (s *states) recordPodAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields = nil
+	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
+	s.podWrites.Begin(observe.Key(pod))
+	return pod
+}
+
+// staleAfterRestore is how long a cache may be stale after a restore of etcd: the watch of each kind has to end by itself,
+// and a reflector waits up to 30 s before it lists again.
+const staleAfterRestore = 2 * expectations.Limit
+
+// recordRestore records that etcd has been restored from a backup.
+func (s *states) recordRestore() { s.restoredAt.Store(time.Now().UnixNano()) }
+
+// isRestored reports whether etcd was restored a short time ago. No known version of an object is reliable then.
+func (s *states) isRestored() bool {
+	return time.Since(time.Unix(0, s.restoredAt.Load())) < staleAfterRestore
+}
+
+// markPrepared records that claims are prepared for a Pod, and counts the claims of which it is the first user. A claim
+// that was deleted and created again replaces the old one of its name.
+func (s *account) markPrepared(state *podState, claims ...*resourcev1.ResourceClaim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, claim := range claims {
+		now := preparedClaim{claim.Name, claim.UID}
+		if slices.Contains(state.claims, now) {
+			continue
+		}
+		if i := slices.IndexFunc(state.claims, func(known preparedClaim) bool { return known.name == now.name }); i >= 0 {
+			s.releaseClaim(state, state.claims[i].uid)
+			state.claims = slices.Delete(state.claims, i, i+1)
+		}
+		state.claims = append(state.claims, now)
+		users := s.users[claim.UID]
+		users.pods, users.drivers = append(users.pods, state.uid), driverNamesOf(claim)
+		s.users[claim.UID] = users
+		if len(users.pods) == 1 {
+			s.changes.Add(1)
+			if !state.standby {
+				s.metrics.prepares.Inc()
+			}
+		}
+	}
+}
+
+// markUnprepared records that no claim is prepared for a Pod any more, and counts the claims of which it was the last
+// user. It returns the drivers of these.
+func (s *account) markUnprepared(state *podState) (drivers sets.Set[string]) {
+	s.forgetWaiting(state.uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	drivers = sets.New[string]()
+	for _, claim := range state.claims {
+		drivers.Insert(s.releaseClaim(state, claim.uid)...)
+	}
+	state.claims = nil
+	return drivers
+}
+
+// releaseClaim removes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the last user.
+// The lock must be held.
+func (s *account) releaseClaim(state *podState, claim types.UID) (drivers []string) {
+	users := s.users[claim]
+	users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
+	if len(users.pods) > 0 {
+		s.users[claim] = users
+		return nil
+	}
+	delete(s.users, claim)
+	s.changes.Add(1)
+	if !state.standby {
+		s.metrics.unprepares.Inc()
+	}
+	return users.drivers.splitNames()
+}
+
+// usersOf lists the Pods that a claim is prepared for.
+func (s *account) usersOf(claim types.UID) []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.users[claim].pods)
+}
+
+// countPrepared counts the claims that are prepared for any Pod.
+func (s *account) countPrepared() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.users)
+}

@@ -1,0 +1,309 @@
+package templates
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Driver answers for the drivers of one node that have templates. It must not be shared by goroutines.
+type Driver struct {
+	// Lookup finds the templates and the published form of allocated devices.
+	Lookup *devices.Lookup
+
+	set    *config.Set
+	node   *corev1.Node
+	slices Slices
+	bound  devices.Bound
+	// isReal, if set, reports whether a driver that has templates is a real one on this node.
+	isReal func(driver string) bool
+}
+
+// Slices is what is known of published ResourceSlices.
+type Slices struct {
+	// Of reports whether a driver has a pool on the node. It is not known if that has to be read first.
+	Of func(driver string) (has, known bool)
+	// Have reports whether an allocated device is in a slice of kwok-dra's.
+	Have func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
+}
+
+// New makes a Driver from the active templates and the driver Pods on the node. Pods may be nil.
+func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *Driver {
+	bound := devices.Bind(set.Templates, node, pods)
+	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
+}
+
+// NamePods reports whether any template puts the names of Pods into claims.
+func NamePods(set *config.Set) bool {
+	return slices.ContainsFunc(set.Templates, func(t *devices.Template) bool { return t.ClaimStatus.UsesPods })
+}
+
+// Except excludes the drivers that are real ones on this node.
+func (d *Driver) Except(isReal func(driver string) bool) *Driver {
+	d.isReal = isReal
+	return d
+}
+
+// Has reports whether a driver has templates, and is not a real one on this node.
+func (d *Driver) Has(driver string) bool {
+	return d.set.HasDriver(driver) && (d.isReal == nil || !d.isReal(driver))
+}
+
+// Registered reports whether a driver has registered with the node's kubelet. A driver with templates has
+// if it has published slices.
+func (d *Driver) Registered(driver string) (bool, error) {
+	if !d.Has(driver) {
+		return true, nil
+	}
+	switch d.pluginState(driver) {
+	case lifecycle.PluginGone:
+		return false, nil
+	case lifecycle.PluginSilent:
+		return true, nil
+	}
+	registered, known := d.slices.Of(driver)
+	if !known {
+		return false, &plan.Need{Slices: driver}
+	}
+	return registered, nil
+}
+
+// pluginState returns the state of a driver's plugin by the Node's condition, and by the driver's Pod if
+// the templates name one.
+func (d *Driver) pluginState(driver string) lifecycle.Plugin {
+	state := lifecycle.PluginOf(d.node)
+	down, isDown := d.bound.Down[driver]
+	switch {
+	case state == lifecycle.PluginGone, isDown && !down.Registered():
+		return lifecycle.PluginGone
+	case isDown:
+		return lifecycle.PluginSilent
+	case slices.ContainsFunc(d.bound.Templates, func(t *devices.Template) bool { return t.Driver == driver }):
+		return state
+	case slices.ContainsFunc(slices.Concat(d.bound.Absent, d.bound.Unknown), func(t *devices.Template) bool { return t.MayBeOf(driver) }):
+		return lifecycle.PluginGone
+	}
+	return state
+}
+
+// Prepare fails if a plugin is silent, if it refuses the parameters, or if a rejected document leaves
+// unknown what it does.
+func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	for _, claim := range claims {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if err := d.checkSettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
+				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+			}
+			if d.Has(result.Driver) && d.pluginState(result.Driver) == lifecycle.PluginSilent {
+				return plan.Answered, plan.Unavailable(result.Driver)
+			}
+			if err := d.checkParameters(claim, &result); err != nil {
+				return plan.Answered, err
+			}
+		}
+	}
+	return plan.Answered, nil
+}
+
+// checkSettled returns an error if nobody knows what the driver of a device does: kwok-dra has published
+// the device, no active document makes it, and a rejected document without a good version may.
+func (d *Driver) checkSettled(result *resourcev1.DeviceRequestAllocationResult) error {
+	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
+		return nil
+	}
+	if _, err := d.Lookup.Template(result); err != nil {
+		return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(d.set.Unsettled))
+	}
+	return nil
+}
+
+// checkParameters fails if the driver of an allocated device cannot use the opaque parameters for it. A
+// device without a template passes, since Entries reports it.
+func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+	if len(claim.Status.Allocation.Devices.Config) == 0 || !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+		return nil
+	}
+	template, err := d.Lookup.Template(result)
+	if err != nil || template.Parameters == nil {
+		return nil //nolint:nilerr // Entries reports it
+	}
+	for _, parameters := range ParametersFor(claim, result) {
+		if err := template.Parameters.Check(result.Driver, parameters.Raw); err != nil {
+			return plan.Failed(plan.ReasonParameters, "NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim %s: %w", claim.Name, claim.UID, err)
+		}
+	}
+	return nil
+}
+
+// Entries returns what a claim shows: for each device whose driver has a template what that template
+// says, and nothing for other devices and those that need no preparing.
+func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
+	want := &plan.Entries{Claim: claim}
+	seen := sets.New[facts.DeviceID]()
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		id := facts.ResultID(&result)
+		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) || seen.Has(id) {
+			continue
+		}
+		seen.Insert(id)
+		template, err := d.Lookup.Template(&result)
+		if err != nil {
+			return nil, templateFailure(claim, err)
+		}
+		if !template.ClaimStatus.Writes() {
+			continue
+		}
+		report, err := d.renderReport(claim, &result, template, pods)
+		if err != nil {
+			return nil, templateFailure(claim, err)
+		}
+		if !template.ClaimStatus.Ready && report.Data == nil && report.NetworkData == nil {
+			continue
+		}
+		want.Devices = append(want.Devices, newEntry(&result, template, report))
+		want.NamePods = want.NamePods || template.ClaimStatus.UsesPods
+	}
+	return want, nil
+}
+
+func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
+	entry := facts.EntryFor(result)
+	entry.Data, entry.NetworkData = report.Data, report.NetworkData
+	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
+		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
+	}
+	return entry
+}
+
+func templateFailure(claim *resourcev1.ResourceClaim, err error) error {
+	return plan.Failed(plan.ReasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+}
+
+// renderReport renders the claimStatus of the template of an allocated device.
+func (d *Driver) renderReport(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
+	allocated := &devices.Allocated{
+		Node:   d.Lookup.Node,
+		Result: result,
+		Config: ParametersFor(claim, result),
+		Claim:  devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
+		Pods:   sortedObjects(pods),
+	}
+	var err error
+	if allocated.DriverPod, err = template.DriverPodData(); err != nil {
+		return nil, fmt.Errorf("render template %s: %w", template.Name, err)
+	}
+	if template.ClaimStatus.UsesDevice {
+		if allocated.Device, err = d.Lookup.Device(result); err != nil {
+			return nil, err
+		}
+	}
+	report, err := template.ClaimStatus.Render(allocated)
+	if err != nil {
+		return nil, fmt.Errorf("render template %s for device %s: %w", template.Name, result.Device, err)
+	}
+	return report, nil
+}
+
+// sortedObjects converts Pods for templates, in the order of their names.
+func sortedObjects(pods []*corev1.Pod) []devices.Object {
+	objects := make([]devices.Object, len(pods))
+	for i, pod := range pods {
+		objects[i] = devices.Object{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+	}
+	slices.SortFunc(objects, func(a, b devices.Object) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return objects
+}
+
+// Unprepare fails if a plugin is silent or gone. Otherwise nothing has to be undone, since only the claims
+// show what was prepared.
+func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	for _, claim := range last {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+				continue
+			}
+			switch d.pluginState(result.Driver) {
+			case lifecycle.PluginSilent:
+				return plan.Answered, plan.UnavailableToUnprepare(result.Driver)
+			case lifecycle.PluginGone:
+				return plan.Answered, plan.NotRegistered(result.Driver)
+			}
+		}
+	}
+	return plan.Answered, nil
+}
+
+// ReportsHealth reports whether any driver reports the health of its devices.
+func (d *Driver) ReportsHealth() bool {
+	return slices.ContainsFunc(d.set.Templates, func(t *devices.Template) bool { return t.Health == v1alpha1.HealthReport })
+}
+
+// Health returns what a kubelet knows of a device. Its health is unknown if the driver reports none or the
+// plugin is down. The device is named by its first CDI device ID, or by its full name if it has none.
+func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+	if err := d.checkSettled(result); err != nil || !d.Has(result.Driver) {
+		return nil, err
+	}
+	template, err := d.Lookup.Template(result)
+	if err != nil {
+		return nil, err
+	}
+	report, err := d.renderReport(claim, result, template, []*corev1.Pod{pod})
+	if err != nil {
+		return nil, err
+	}
+	id := result.Driver + "/" + result.Pool + "/" + result.Device
+	if len(report.CDIDeviceIDs) > 0 {
+		id = report.CDIDeviceIDs[0]
+	}
+	health := &plan.Health{Reported: template.Health == v1alpha1.HealthReport}
+	health.ResourceID, health.Health = corev1.ResourceID(id), corev1.ResourceHealthStatusUnknown
+	if !health.Reported || d.pluginState(result.Driver) != lifecycle.PluginUp {
+		return health, nil
+	}
+	device, err := d.Lookup.Device(result)
+	if err != nil {
+		return nil, err
+	}
+	health.Health = corev1.ResourceHealthStatusUnhealthy
+	if devices.Healthy(device) {
+		health.Health = corev1.ResourceHealthStatusHealthy
+	}
+	return health, nil
+}
+
+// ParametersFor lists the opaque parameters for the driver and the request of an allocated device.
+func ParametersFor(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
+	return ParametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)
+}
+
+// ParametersOf lists the opaque parameters for a driver, those of the class before those of the claim.
+// The scheduler allocates in this order (DeviceAllocationResult.Config); other allocators may not.
+func ParametersOf(configs []resourcev1.DeviceAllocationConfiguration, driver string) []runtime.RawExtension {
+	parameters := []runtime.RawExtension{}
+	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
+		for _, config := range configs {
+			if config.Source == source && config.Opaque != nil && config.Opaque.Driver == driver {
+				parameters = append(parameters, config.Opaque.Parameters)
+			}
+		}
+	}
+	return parameters
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// ConfigMap watches one ConfigMap and hands its versions to a Store.
+type ConfigMap struct {
+	name    string
+	store   *Store
+	carrier *carrier
+	decode  decodeTextsFunc
+	// missing is the source while the ConfigMap does not exist.
+	missing  source
+	informer cached.Informer[*corev1.ConfigMap]
+}
+
+// decodeTextsFunc decodes the texts of a ConfigMap, by their keys. Errors begin with the origin's
+// Document, which names the ConfigMap.
+type decodeTextsFunc func(origin devices.Origin, texts map[string][]byte) (*Documents, error)
+
+// ConfigMapCarrier names a ConfigMap as a carrier of a Store.
+func ConfigMapCarrier(name types.NamespacedName) string {
+	return "ConfigMap " + name.String()
+}
+
+// NewConfigMap prepares to watch a ConfigMap with kwok-dra's own documents; Run starts it. A
+// refused version is reported as a Warning event on the ConfigMap.
+//
+// A ConfigMap that does not exist retires nothing: its name may be misspelled, or somebody may
+// be replacing it. The last good version stays in force; to retire everything, empty the
+// ConfigMap. If it is missing at the start, nothing is in force until it appears, unless the
+// Store has custom resources too: then those are in force without it, and what an earlier
+// version of the ConfigMap may have made stays.
+func NewConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
+	c := watchConfigMap(client, name, store, recorder, decodeTexts)
+	isRequired := store.carrierNamed(ObjectsCarrier) == nil
+	c.missing.decode = func(s *source) {
+		s.decodeErr = fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", c.carrier.name)
+		s.required = isRequired
+	}
+	return c
+}
+
+// ConfigMapFormat is the format of another program's ConfigMap.
+type ConfigMapFormat struct {
+	// Adapt turns the texts of a ConfigMap, by their keys, into templates. Its errors begin with
+	// the source, which names the ConfigMap.
+	Adapt func(source string, texts map[string][]byte) (*Adapted, error)
+	// PartOf names the part of the ConfigMap that a template is made of.
+	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
+}
+
+// NewAdaptedConfigMap prepares to watch a ConfigMap in another program's format. By the rule of
+// these programs a missing ConfigMap configures nothing, so deleting it retires its pools.
+func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format ConfigMapFormat) *ConfigMap {
+	c := watchConfigMap(client, name, store, recorder, func(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
+		adapted, err := format.Adapt(origin.Document, texts)
+		if err != nil {
+			return nil, err
+		}
+		return compileAdapted(origin, adapted, format.PartOf)
+	})
+	nothing := &Documents{}
+	c.missing.decode = func(s *source) { s.newest, s.required = nothing, true }
+	return c
+}
+
+func watchConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, decode decodeTextsFunc) *ConfigMap {
+	carrier := store.carrierNamed(ConfigMapCarrier(name))
+	carrier.recorder = recorder
+	informer := coreinformers.NewFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
+	})
+	return &ConfigMap{name: name.String(), store: store, carrier: carrier, decode: decode, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
+}
+
+// Run watches until ctx ends.
+func (c *ConfigMap) Run(ctx context.Context) {
+	sync := func() {
+		c.store.syncCarrier(klog.FromContext(ctx), c.carrier, func() []*source { return []*source{c.sourceOf(c.informer.Get(c.name))} })
+	}
+	c.informer.Handle(cache.TypedResourceEventHandlerFuncs[*corev1.ConfigMap]{
+		AddFunc:    func(*corev1.ConfigMap) { sync() },
+		UpdateFunc: func(_, _ *corev1.ConfigMap) { sync() },
+		DeleteFunc: func(cache.DeletedObject[*corev1.ConfigMap]) { sync() },
+	})
+	go func() {
+		if cache.WaitFor(ctx, "", c.informer.Synced()...) {
+			sync() // a ConfigMap that does not exist causes no event
+		}
+	}()
+	c.informer.Run(ctx)
+}
+
+// sourceOf makes a source of the ConfigMap, or of nil if it does not exist. Its texts are its
+// version, so edits of labels and annotations do not count. kubectl stores a file that is not
+// UTF-8 under binaryData, and other tools store any file there.
+func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
+	if configMap == nil {
+		missing := c.missing
+		return &missing
+	}
+	return &source{version: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, decode: func(s *source) {
+		origin := devices.Origin{
+			Document: ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name}),
+			Carrier:  &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID},
+		}
+		texts := maps.Clone(configMap.BinaryData)
+		if texts == nil {
+			texts = map[string][]byte{}
+		}
+		for key, text := range configMap.Data {
+			texts[key] = []byte(text)
+		}
+		s.newest, s.decodeErr = c.decode(origin, texts)
+		s.required = true
+	}}
+}
+
+// CheckConfigMap returns why a ConfigMap with kwok-dra's own documents would be refused, or nil.
+// It does not look at other sources.
+func CheckConfigMap(configMap *corev1.ConfigMap) error {
+	s := (&ConfigMap{decode: decodeTexts}).sourceOf(configMap)
+	if s.decode(s); s.decodeErr != nil {
+		return s.decodeErr
+	}
+	_, err := NewSet(s.newest)
+	return err
+}
+
+// decodeTexts decodes the texts of a ConfigMap with kwok-dra's own documents.
+func decodeTexts(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
+	documents := &Documents{carrier: origin.Carrier}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		errs = append(errs, documents.decodeText(fmt.Sprintf("%s, key %s", origin.Document, key), texts[key]))
+	}
+	return documents, errors.Join(errs...)
+}

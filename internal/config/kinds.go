@@ -1,0 +1,144 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/util/strict"
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Kind is a kind of custom resources that configuration is read from.
+type Kind struct {
+	Name     string
+	Resource schema.GroupVersionResource
+	// Adapt turns an object into templates. It is nil for kwok-dra's own kinds.
+	Adapt func(object *unstructured.Unstructured) (*Adapted, error)
+	// PartOf names the part of the object that a template is made of, or returns "" for the whole.
+	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
+}
+
+// Adapted is what an adapter makes of a document in another program's format.
+type Adapted struct {
+	// Templates are defaulted and valid, in the order of their names. Templates that form one
+	// pool have their devices in this order.
+	Templates []v1alpha1.ResourcePoolTemplate
+	// Classes are the DeviceClasses that the document's Pods need.
+	Classes []resourcev1.DeviceClass
+	// Changes has a sentence for each value that is published in another form than it was
+	// written, or left out.
+	Changes []string
+}
+
+var ownKinds = []Kind{
+	{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
+	{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
+}
+
+var ownKindNames = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
+
+// OwnKinds returns ResourcePoolTemplate and KwokDRAConfiguration.
+func OwnKinds() []Kind {
+	return slices.Clone(ownKinds)
+}
+
+// adaptedKinds are the kinds of other programs that this one reads.
+var adaptedKinds []Kind
+
+// RegisterAdaptedKinds has this program read kinds of others. Call it in an init function.
+func RegisterAdaptedKinds(kinds ...Kind) {
+	adaptedKinds = append(adaptedKinds, kinds...)
+}
+
+// adaptedKind finds a registered kind, or returns nil.
+func adaptedKind(name string) *Kind {
+	if i := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return &adaptedKinds[i]
+	}
+	return nil
+}
+
+// AdaptedKinds finds registered kinds by their names.
+func AdaptedKinds(names ...string) ([]Kind, error) {
+	var known []string
+	for _, kind := range adaptedKinds {
+		known = append(known, kind.Name)
+	}
+	var found []Kind
+	for i, name := range names {
+		kind := adaptedKind(name)
+		if kind == nil {
+			return nil, fmt.Errorf("unknown kind %q: must be %s%s", name, strings.Join(known, " or "), didYouMean(name, known))
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
+		}
+		found = append(found, *kind)
+	}
+	return found, nil
+}
+
+// didYouMean proposes the known word that is nearest, for the end of an error.
+func didYouMean(word string, known []string) string {
+	if nearest := suggest.Nearest(word, known); nearest != "" {
+		return "; did you mean " + nearest + "?"
+	}
+	return ""
+}
+
+// customResource is the source of documents that are objects of their own.
+const customResource = "custom resource"
+
+// decodeObject decodes a custom resource of any kind that is read.
+func decodeObject(object *unstructured.Unstructured) (*Documents, error) {
+	carrier := &corev1.ObjectReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}
+	kind := adaptedKind(object.GetKind())
+	if kind == nil {
+		documents := &Documents{carrier: carrier}
+		encoded, _ := json.Marshal(object.Object) // an object of the API server is valid JSON
+		document, problems := strict.Parse(encoded)
+		if len(problems) > 0 {
+			return documents, &Refusal{Source: customResource, Object: nameObject(object.Object), Problems: problems}
+		}
+		return documents, documents.addObject(customResource, document)
+	}
+	origin := devices.Origin{Document: kind.Name + " " + object.GetName(), Created: object.GetCreationTimestamp().Time, Carrier: carrier}
+	adapted, err := kind.Adapt(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", origin.Document, err)
+	}
+	return compileAdapted(origin, adapted, kind.PartOf)
+}
+
+// compileAdapted makes documents of what an adapter has made.
+func compileAdapted(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
+	documents := &Documents{}
+	if len(adapted.Changes) > 0 {
+		documents.changes = v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(adapted.Changes, "; ")))
+	}
+	for i := range adapted.Templates {
+		template := &adapted.Templates[i]
+		compiled, errs := documents.compileTemplate(template)
+		if len(errs) > 0 {
+			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
+		}
+		compiled.Origin = origin
+		compiled.Origin.Part = partOf(template)
+		at := location{origin.Document, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name)}
+		documents.templates = append(documents.templates, located[*devices.Template]{at, compiled})
+	}
+	for _, class := range adapted.Classes {
+		documents.classes = append(documents.classes, Class{DeviceClass: class, For: origin.Carrier})
+	}
+	return documents, nil
+}

@@ -1,0 +1,325 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
+)
+
+var errBroken = errors.New("broken")
+
+// started runs a loop in the bubble until the test ends or stop is called,
+// which waits for Run to return.
+func started(t *testing.T, workers int, reconcile func(ctx context.Context, key string) error) (l *Loop[string], stop func()) {
+	t.Helper()
+	l = New(t.Name(), reconcile)
+	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Run(ctx, workers)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return l, stop
+}
+
+// failing returns a reconcile function that fails with err the first n times,
+// and the times at which it was called since it was made.
+func failing(n int, err error) (func(context.Context, string) error, func() []time.Duration) {
+	var mu sync.Mutex
+	var calls []time.Duration
+	start := time.Now()
+	return func(context.Context, string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, time.Since(start))
+			if len(calls) <= n {
+				return err
+			}
+			return nil
+		}, func() []time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return calls
+		}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reconcile, calls := failing(13, errBroken)
+		l, _ := started(t, 1, reconcile)
+		l.Add("a")
+		time.Sleep(time.Hour)
+		var want []time.Duration
+		at := time.Duration(0)
+		for _, wait := range []time.Duration{
+			0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
+			1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 20 * time.Second, 20 * time.Second,
+			20 * time.Second, 20 * time.Second,
+		} {
+			at += wait
+			want = append(want, at)
+		}
+		require.Equal(t, want, calls())
+		require.Zero(t, l.Failures("a"), "success resets the backoff")
+	})
+}
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	group := schema.GroupResource{Resource: "resourceslices"}
+	for name, test := range map[string]struct {
+		err      error
+		calls    int
+		failures int
+	}{
+		"success":             {nil, 1, 0},
+		"plain error":         {errBroken, 5, 5},
+		"conflict":            {apierrors.NewConflict(group, "a", errBroken), 5, 5},
+		"not found":           {apierrors.NewNotFound(group, "a"), 5, 5},
+		"already exists":      {apierrors.NewAlreadyExists(group, "a"), 5, 5},
+		"invalid":             {apierrors.NewInvalid(schema.GroupKind{}, "a", nil), 5, 5},
+		"terminal":            {Terminal(errBroken), 1, 0},
+		"wrapped terminal":    {fmt.Errorf("node: %w", Terminal(errBroken)), 1, 0},
+		"terminal conflict":   {Terminal(apierrors.NewConflict(group, "a", errBroken)), 1, 0},
+		"terminal nil":        {Terminal(nil), 1, 0},
+		"joined with a retry": {errors.Join(errBroken, Terminal(errBroken)), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				reconcile, calls := failing(1000, test.err)
+				l, _ := started(t, 1, reconcile)
+				l.Add("a")
+				time.Sleep(time.Second) // retries at 50, 150, 350 and 750 ms
+				require.Len(t, calls(), test.calls)
+				require.Equal(t, test.failures, l.Failures("a"))
+			})
+		})
+	}
+}
+
+// TestTerminalIsTriedAgainWhenAdded: and it starts with a fresh backoff.
+func TestTerminalIsTriedAgainWhenAdded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reconcile, calls := failing(1000, Terminal(errBroken))
+		l, _ := started(t, 1, reconcile)
+		for range 3 {
+			l.Add("a")
+			time.Sleep(time.Hour)
+		}
+		require.Equal(t, []time.Duration{0, time.Hour, 2 * time.Hour}, calls())
+	})
+}
+
+func TestTerminalKeepsItsCause(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, Terminal(errBroken), errBroken)
+	require.EqualError(t, Terminal(errBroken), "broken")
+	require.NoError(t, Terminal(nil))
+	require.False(t, LostRace(errBroken))
+	require.True(t, LostRace(fmt.Errorf("update: %w", apierrors.NewConflict(schema.GroupResource{}, "a", nil))))
+}
+
+// TestNoSharedBackoff: a fleet that fails at once is retried at once.
+func TestNoSharedBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		l, _ := started(t, 4, func(context.Context, string) error {
+			calls.Add(1)
+			return errBroken
+		})
+		for i := range 1000 {
+			l.Add(fmt.Sprint(i))
+		}
+		time.Sleep(60 * time.Millisecond)
+		require.EqualValues(t, 2000, calls.Load())
+	})
+}
+
+func TestAddAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reconcile, calls := failing(0, nil)
+		l, _ := started(t, 1, reconcile)
+		l.AddAfter("a", 30*time.Second)
+		l.AddAfter("a", time.Minute)
+		time.Sleep(time.Hour)
+		require.Equal(t, []time.Duration{30 * time.Second}, calls(), "the earlier time wins, and once is enough")
+	})
+}
+
+// TestOneKeyAtATime: a key added while it is worked on is worked on once more.
+func TestOneKeyAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var working, calls atomic.Int32
+		l, _ := started(t, 8, func(context.Context, string) error {
+			if working.Add(1) > 1 {
+				t.Error("two workers have the key")
+			}
+			time.Sleep(time.Second)
+			working.Add(-1)
+			calls.Add(1)
+			return nil
+		})
+		l.Add("a")
+		time.Sleep(time.Millisecond)
+		for range 5 {
+			l.Add("a")
+		}
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 2, calls.Load())
+	})
+}
+
+func TestWorkersWorkAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		l, _ := started(t, 4, func(context.Context, string) error {
+			calls.Add(1)
+			time.Sleep(time.Minute)
+			return nil
+		})
+		for i := range 10 {
+			l.Add(fmt.Sprint(i))
+		}
+		synctest.Wait()
+		require.EqualValues(t, 4, calls.Load())
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 10, calls.Load())
+	})
+}
+
+// TestShutdown: keys under way have a grace period, queued ones are passed
+// over, and Run returns when the last worker has finished.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		needs, took time.Duration
+		err         error
+	}{
+		"within grace": {3 * time.Second, 3 * time.Second, nil},
+		"cut off":      {time.Hour, shutdownGrace, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				var got error
+				l, stop := started(t, 1, func(ctx context.Context, _ string) error {
+					calls.Add(1)
+					select {
+					case <-time.After(test.needs):
+					case <-ctx.Done():
+						got = ctx.Err()
+					}
+					return got
+				})
+				l.Add("a")
+				synctest.Wait()
+				l.Add("b")
+				start := time.Now()
+				stop()
+				require.Equal(t, test.took, time.Since(start))
+				require.ErrorIs(t, got, test.err)
+				require.EqualValues(t, 1, calls.Load())
+			})
+		})
+	}
+}
+
+func TestRunAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New("end", func(context.Context, string) error {
+			t.Error("reconciled")
+			return nil
+		})
+		l.Add("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l.Run(ctx, 2)
+	})
+}
+
+// TestCheckHealth complains of a key that is never finished, and of no other: not of
+// one that fails again and again, or that takes long.
+func TestCheckHealth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l, _ := started(t, 2, func(_ context.Context, key string) error {
+			switch key {
+			case "slow":
+				time.Sleep(stuckAfter - time.Second)
+			case "stuck":
+				<-release
+			case "failing":
+				return errBroken
+			}
+			return nil
+		})
+		require.NoError(t, l.CheckHealth())
+		l.Add("slow")
+		l.Add("failing")
+		time.Sleep(2 * stuckAfter)
+		require.NoError(t, l.CheckHealth())
+
+		l.Add("stuck")
+		time.Sleep(stuckAfter)
+		require.NoError(t, l.CheckHealth())
+		time.Sleep(time.Minute)
+		require.EqualError(t, l.CheckHealth(), "loop TestCheckHealth is stuck: it has worked on stuck for 11m0s")
+		close(release)
+		synctest.Wait()
+		require.NoError(t, l.CheckHealth())
+	})
+}
+
+// TestIdle: a loop is idle when it runs and has been through all keys, also where one is to
+// be tried again later.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan error)
+		l := New(t.Name(), func(context.Context, string) error { return <-held })
+		require.False(t, l.Idle())
+		ctx, stop := context.WithCancel(runtest.QuietContext(t))
+		defer stop()
+		go l.Run(ctx, 1)
+		synctest.Wait()
+		require.True(t, l.Idle())
+		l.Add("a")
+		l.Add("b")
+		synctest.Wait()
+		require.False(t, l.Idle())
+		held <- errBroken
+		synctest.Wait()
+		require.False(t, l.Idle())
+		held <- nil
+		synctest.Wait()
+		require.True(t, l.Idle())
+		time.Sleep(time.Second)
+		held <- nil
+	})
+}

@@ -1,0 +1,110 @@
+package devices
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+)
+
+// ofPod has as many devices as the driver's Pod says, in two groups of which one may be
+// left out.
+const ofPod = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n" +
+	"devices:\n- {name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}', consumesCounters: [{counterSet: 'set-{{ .Index }}', counters: {c: {value: 1}}}]}\n" +
+	"- {name: nic, countFrom: ' {{ sub .DriverPod.env.GPUS 1 }}'}\n- {name: one}\n" +
+	"sharedCounters: [{name: set, countFrom: '{{ .DriverPod.env.GPUS }}', counters: {c: {value: 1}}}]\n"
+
+func bindWith(t *testing.T, template *Template, count string) (*Template, error) {
+	t.Helper()
+	pod := plugin("p", "d")
+	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GPUS", Value: count})
+	driver := NewDriverPod(pod, "")
+	return bindTo(template, driver, driver.dataForTemplates)
+}
+
+// TestCountFrom: each Pod gets the devices that it asks for, whatever others have.
+func TestCountFrom(t *testing.T) {
+	t.Parallel()
+	template := compile(t, "t", ofPod)
+	for _, test := range []struct {
+		count   string
+		devices []string
+		sets    int
+	}{
+		{"1", []string{"gpu-0", "one"}, 1},
+		{"3", []string{"gpu-0", "gpu-1", "gpu-2", "nic-0", "nic-1", "one"}, 3},
+		{"1", []string{"gpu-0", "one"}, 1},
+	} {
+		bound, err := bindWith(t, template, test.count)
+		require.NoError(t, err)
+		var names []string
+		for _, device := range bound.content.devices {
+			names = append(names, device.Name)
+		}
+		require.Equal(t, test.devices, names)
+		require.Len(t, bound.content.counterSets, test.sets)
+		require.Equal(t, template.Origin, bound.Origin)
+	}
+	require.Len(t, template.driverPods.counts.compiled, 2, "each size is compiled once")
+	for range 2 * maxSizes {
+		_, err := template.driverPods.counts.compileSize(template, []int32{int32(len(template.driverPods.counts.compiled)) + 10, 0, 1000})
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, len(template.driverPods.counts.compiled), maxSizes)
+}
+
+func TestCountFromFails(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[string]string{
+		"":      `spec.devices[0].countFrom: Invalid value: "": must yield a number of devices, 0 to 10,000`,
+		"many":  `spec.devices[0].countFrom: Invalid value: "many": must yield a number of devices, 0 to 10,000`,
+		"-1":    `spec.devices[0].countFrom: Invalid value: "-1": must yield a number of devices, 0 to 10,000`,
+		"10001": `must be between 1 and 10000`,
+	} {
+		_, err := bindWith(t, compile(t, "t", ofPod), count)
+		require.ErrorContains(t, err, want, count)
+		require.ErrorContains(t, err, "for pod ns/p: ", count)
+	}
+}
+
+// TestCountFromOfNone: a driver that finds no devices publishes its pool without any.
+func TestCountFromOfNone(t *testing.T) {
+	t.Parallel()
+	const head = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n"
+	for name, test := range map[string]struct {
+		spec   string
+		slices []Slice
+	}{
+		"all groups": {"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}]\n", []Slice{{}}},
+		"with counters": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}', consumesCounters: [{counterSet: 'set-{{ .Index }}', counters: {c: {value: 1}}}]}]\n" +
+				"sharedCounters: [{name: set, countFrom: '{{ .DriverPod.env.GPUS }}', counters: {c: {value: 1}}}]\n", []Slice{{}},
+		},
+		"in slices of its own": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}]\nslices: [{devices: [gpu]}]\n", []Slice{{}},
+		},
+		"one group in a slice of its own": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}, {name: nic}]\nslices: [{devices: [gpu]}, {devices: [nic]}]\n",
+			[]Slice{{Devices: []resourcev1.Device{{Name: "nic"}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bound, err := bindWith(t, compile(t, "t", head+test.spec), "0")
+			require.NoError(t, err)
+			pools, refused, err := Standing([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
+			require.NoError(t, err)
+			require.Empty(t, refused)
+			require.Len(t, pools, 1)
+			for _, layout := range []Layout{CountersApart, CountersWithDevices} {
+				made, err := pools[0].Slices(layout)
+				require.NoError(t, err)
+				require.Equal(t, test.slices, made)
+			}
+		})
+	}
+}

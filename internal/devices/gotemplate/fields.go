@@ -1,0 +1,210 @@
+package gotemplate
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template/parse"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+)
+
+// checkFields describes a field that the template reads and that data like the sample never have,
+// such as .Indx or .Node.metadata.labls, or returns "". The types of the sample say which fields
+// there are. Labels, annotations and other maps may have any key. A value of unknown type, such as
+// the result of a function, is not checked.
+func checkFields(sample map[string]any, tree *parse.Tree) (problem string) {
+	given := knownType{fields: map[string]reflect.Type{}}
+	for name, value := range sample {
+		given.fields[name] = reflect.TypeOf(value)
+	}
+	c := &fieldChecker{assigned: map[string]bool{}}
+	visitNodes(tree.Root, func(node parse.Node) {
+		if pipe, ok := node.(*parse.PipeNode); ok && pipe.IsAssign {
+			for _, variable := range pipe.Decl {
+				c.assigned[variable.Ident[0]] = true
+			}
+		}
+	})
+	c.checkList(tree.Root, given, map[string]knownType{"$": given})
+	return c.problem
+}
+
+// knownType is what the sample says of a value: its type, or the fields of the data. It is empty
+// for a value of unknown type.
+type knownType struct {
+	typ    reflect.Type
+	fields map[string]reflect.Type
+	// name is how a template reads the value, if that is known.
+	name string
+	// isKeyed is true for a value of a map.
+	isKeyed bool
+}
+
+// fieldChecker walks a template and keeps the first problem.
+type fieldChecker struct {
+	// assigned are the variables that are assigned to. Their types are unknown.
+	assigned map[string]bool
+	problem  string
+}
+
+// checkList checks nodes that see dot. Variables that they declare end with them.
+func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables map[string]knownType) {
+	if list == nil {
+		return
+	}
+	variables = maps.Clone(variables)
+	for _, node := range list.Nodes {
+		if action, ok := node.(*parse.ActionNode); ok {
+			c.declareVariables(action.Pipe, c.checkPipeline(action.Pipe, dot, variables), variables)
+		}
+		if branch := branchOf(node); branch != nil {
+			c.checkBranch(branch, dot, variables)
+		}
+	}
+}
+
+func (c *fieldChecker) checkBranch(branch *parse.BranchNode, dot knownType, variables map[string]knownType) {
+	inner, inside := maps.Clone(variables), dot
+	value := c.checkPipeline(branch.Pipe, dot, inner)
+	if branch.NodeType == parse.NodeRange {
+		typ := typeInJSON(value.typ)
+		if typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
+			value = knownType{typ: typ.Elem(), name: value.name + "[]"}
+		} else {
+			value = knownType{}
+		}
+	}
+	if branch.NodeType != parse.NodeIf {
+		inside = value
+	}
+	c.declareVariables(branch.Pipe, value, inner)
+	c.checkList(branch.List, inside, inner)
+	c.checkList(branch.ElseList, dot, variables)
+}
+
+// declareVariables declares the variables of a pipeline. The last of two variables of a loop is the
+// element; the type of the first is unknown.
+func (c *fieldChecker) declareVariables(pipe *parse.PipeNode, value knownType, variables map[string]knownType) {
+	for i, variable := range pipe.Decl {
+		name := variable.Ident[0]
+		variables[name] = knownType{}
+		if i == len(pipe.Decl)-1 && !c.assigned[name] {
+			variables[name] = value
+		}
+	}
+}
+
+// checkPipeline returns the type of a pipeline. It is unknown if the pipeline calls functions.
+func (c *fieldChecker) checkPipeline(pipe *parse.PipeNode, dot knownType, variables map[string]knownType) knownType {
+	var value knownType
+	commands := pipe.Cmds
+	if last := len(commands) - 1; commands[last] == callChargeRange {
+		commands = commands[:last]
+	}
+	for _, command := range commands {
+		for _, argument := range command.Args {
+			value = c.checkArgument(argument, dot, variables)
+		}
+		if len(command.Args) > 1 || len(commands) > 1 {
+			value = knownType{}
+		}
+	}
+	return value
+}
+
+func (c *fieldChecker) checkArgument(node parse.Node, dot knownType, variables map[string]knownType) knownType {
+	switch n := node.(type) {
+	case *parse.DotNode:
+		return dot
+	case *parse.FieldNode:
+		return c.followFields(dot, n.Ident)
+	case *parse.VariableNode:
+		return c.followFields(variables[n.Ident[0]], n.Ident[1:])
+	case *parse.ChainNode:
+		return c.followFields(c.checkArgument(n.Node, dot, variables), n.Field)
+	case *parse.PipeNode:
+		return c.checkPipeline(n, dot, variables)
+	}
+	return knownType{}
+}
+
+// followFields returns the type that a chain of field names leads to.
+func (c *fieldChecker) followFields(of knownType, names []string) knownType {
+	for _, name := range names {
+		var problem string
+		of, problem = of.typeOfField(name)
+		c.problem = cmp.Or(c.problem, problem)
+	}
+	return of
+}
+
+// typeOfField returns the type of a field, or why there is no such field.
+func (t knownType) typeOfField(name string) (knownType, string) {
+	fields, typ, read := t.fields, typeInJSON(t.typ), t.name+"."+name
+	if typ != nil && typ.Kind() == reflect.Struct {
+		fields = map[string]reflect.Type{}
+		addJSONFields(fields, typ)
+	}
+	switch {
+	case fields != nil:
+		if typ, ok := fields[name]; ok {
+			return knownType{typ: typ, name: read}, ""
+		}
+		return knownType{}, t.describeMissing(name, slices.Sorted(maps.Keys(fields)))
+	case typ == nil:
+		return knownType{}, ""
+	case typ.Kind() == reflect.Map:
+		return knownType{typ: typ.Elem(), name: read, isKeyed: true}, ""
+	case typ.Kind() == reflect.Slice:
+		return knownType{}, fmt.Sprintf("%s is a list, which has no field %s; use range or index", t.name, name)
+	case t.isKeyed:
+		return knownType{}, fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", t.name, name, corev1.LabelTopologyZone)
+	}
+	return knownType{}, fmt.Sprintf("%s has no field %s", t.name, name)
+}
+
+// describeMissing says that there is no such field, and which one may be meant.
+func (t knownType) describeMissing(name string, fields []string) string {
+	problem := fmt.Sprintf("there is no %s.%s here", t.name, name)
+	if nearest := suggest.Nearest(name, fields); nearest != "" {
+		return fmt.Sprintf("%s; did you mean %s.%s?", problem, t.name, nearest)
+	}
+	for i := range fields {
+		fields[i] = t.name + "." + fields[i]
+	}
+	return fmt.Sprintf("%s; there is %s", problem, ListSome(fields))
+}
+
+var ownEncodings = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
+
+// typeInJSON returns a type without pointers, or nil if it does not tell the fields in JSON.
+func typeInJSON(typ reflect.Type) reflect.Type {
+	for typ != nil && typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if typ == nil || typ.Kind() == reflect.Interface || slices.ContainsFunc(ownEncodings, reflect.PointerTo(typ).Implements) {
+		return nil
+	}
+	return typ
+}
+
+// addJSONFields adds the fields of a struct by their names in JSON.
+func addJSONFields(fields map[string]reflect.Type, typ reflect.Type) {
+	for f := range typ.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && f.Anonymous, options == "inline":
+			addJSONFields(fields, typeInJSON(f.Type))
+		case name != "" && name != "-":
+			fields[name] = f.Type
+		}
+	}
+}

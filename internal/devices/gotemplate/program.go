@@ -1,0 +1,129 @@
+package gotemplate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template/parse"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+)
+
+// program is a parsed template whose loops call chargeRange and chargeRound.
+type program struct {
+	tree *parse.Tree
+	// functions are the names of those that it calls, chargeRange and chargeRound among them.
+	functions []string
+}
+
+var errNamed = errors.New("define, block and template are not supported")
+
+// parseProgram parses a template, which errors call by the name, and refuses one that is not
+// supported. It adds the calls that charge for loops.
+func parseProgram(name, source string) (*program, error) {
+	p := &program{tree: parse.New(name)}
+	p.tree.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	if _, err := p.tree.Parse(source, "", "", trees); err != nil {
+		return nil, errors.New("line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
+	}
+	if len(trees) != 1 || trees[name] != p.tree {
+		return nil, errNamed
+	}
+	var unsupported error
+	visitNodes(p.tree.Root, func(node parse.Node) {
+		switch n := node.(type) {
+		case *parse.TemplateNode:
+			unsupported = errNamed
+		case *parse.IdentifierNode:
+			unsupported = cmp.Or(unsupported, checkFunction(n.Ident))
+			p.functions = append(p.functions, n.Ident)
+		case *parse.RangeNode:
+			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callChargeRound(1+countComparisons(n.List)))
+			p.functions = append(p.functions, chargeRange, chargeRound)
+		}
+	})
+	slices.Sort(p.functions)
+	p.functions = slices.Compact(p.functions)
+	return p, unsupported
+}
+
+var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}
+
+func callChargeRound(steps int) parse.Node {
+	number := &parse.NumberNode{NodeType: parse.NodeNumber, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)}
+	call := &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRound), number}}
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call}}}
+}
+
+// countComparisons counts the comparisons in the body of a loop.
+func countComparisons(body *parse.ListNode) (total int) {
+	visitNodes(body, func(node parse.Node) {
+		if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
+			total++
+		}
+	})
+	return total
+}
+
+// visitNodes visits a node after all that it is made of.
+func visitNodes(node parse.Node, visit func(parse.Node)) {
+	switch n := node.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return
+		}
+		for _, inner := range n.Nodes {
+			visitNodes(inner, visit)
+		}
+	case *parse.ActionNode:
+		visitNodes(n.Pipe, visit)
+	case *parse.PipeNode:
+		for _, command := range n.Cmds {
+			for _, argument := range command.Args {
+				visitNodes(argument, visit)
+			}
+		}
+	case *parse.ChainNode:
+		visitNodes(n.Node, visit)
+	}
+	if branch := branchOf(node); branch != nil {
+		visitNodes(branch.Pipe, visit)
+		visitNodes(branch.List, visit)
+		visitNodes(branch.ElseList, visit)
+	}
+	visit(node)
+}
+
+// branchOf returns what if, with and range have in common, or nil for other nodes.
+func branchOf(node parse.Node) *parse.BranchNode {
+	switch n := node.(type) {
+	case *parse.IfNode:
+		return &n.BranchNode
+	case *parse.WithNode:
+		return &n.BranchNode
+	case *parse.RangeNode:
+		return &n.BranchNode
+	}
+	return nil
+}
+
+// checkFunction refuses a function that templates may not call.
+func checkFunction(name string) error {
+	switch _, ok := functionCosts[name]; {
+	case ok:
+		return nil
+	case unstableFunctions.Has(name):
+		return errUnstable
+	case mutatingFunctions.Has(name):
+		return fmt.Errorf("function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
+	}
+	if nearest := suggest.Nearest(name, functionNames); nearest != "" {
+		return fmt.Errorf("function %q is not supported; did you mean %s?", name, nearest)
+	}
+	return fmt.Errorf("function %q is not supported; docs/reference/templates.md lists those that are", name)
+}

@@ -1,0 +1,128 @@
+package checkdriver
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+)
+
+// The outcomes of a statement, as they are shown.
+const (
+	outcomeOK      = "ok"
+	outcomeFailed  = "FAILED"
+	outcomeSkipped = "skipped"
+)
+
+// junit is the format that CI systems read.
+const junit output.Format = "junit"
+
+// Result is the outcome of a statement.
+type Result struct {
+	Outcome   string `json:"outcome"`
+	ID        string `json:"id"`
+	Statement string `json:"statement"`
+	Source    string `json:"source"`
+	// Seen is what contradicts the statement, or why it could not be tried.
+	Seen    string  `json:"seen,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Report is the outcome of all statements.
+type Report struct {
+	Driver  string   `json:"driver"`
+	Results []Result `json:"results"`
+	// Output are the last lines of the driver, if any statement failed.
+	Output []string `json:"output,omitempty"`
+}
+
+// resultOf is the result of a statement that has returned an error.
+func resultOf(s statement, err error, took time.Duration) Result {
+	r := Result{Outcome: outcomeOK, ID: s.id, Statement: s.says, Source: s.source, Seconds: took.Round(time.Millisecond).Seconds()}
+	if err == nil {
+		return r
+	}
+	r.Outcome, r.Seen = outcomeFailed, err.Error()
+	if _, ok := errors.AsType[skipped](err); ok {
+		r.Outcome = outcomeSkipped
+	}
+	return r
+}
+
+// countOutcome returns how many statements have an outcome.
+func (r *Report) countOutcome(outcome string) int {
+	found := 0
+	for _, result := range r.Results {
+		if result.Outcome == outcome {
+			found++
+		}
+	}
+	return found
+}
+
+func (r *Report) printReport(out io.Writer, format output.Format) error {
+	switch format {
+	case output.JSON:
+		return output.Value(out, format, r)
+	case junit:
+		s := suite{
+			Name: "check-driver " + r.Driver, Tests: len(r.Results), Failures: r.countOutcome(outcomeFailed), Skipped: r.countOutcome(outcomeSkipped),
+			Output: strings.Join(r.Output, "\n"),
+		}
+		for _, result := range r.Results {
+			made := testcase{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
+			why := &reason{joinLines(result.Seen), result.Source + ": " + result.Seen}
+			switch result.Outcome {
+			case outcomeFailed:
+				made.Failure = why
+			case outcomeSkipped:
+				made.Skipped = why
+			}
+			s.Cases = append(s.Cases, made)
+		}
+		text, err := xml.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode JUnit report: %w", err)
+		}
+		_, err = fmt.Fprintf(out, "%s%s\n", xml.Header, text)
+		return err
+	}
+	rows := output.Rows{Columns: []output.Column{{Name: "result"}, {Name: "id"}, {Name: "statement"}, {Name: "source"}, {Name: "seen"}}}
+	for _, result := range r.Results {
+		rows.Add(result.Outcome, result.ID, result.Statement, result.Source, joinLines(result.Seen))
+	}
+	return rows.Print(out, format)
+}
+
+// joinLines returns a text as one line, without the last lines of the driver.
+func joinLines(text string) string {
+	text, _, _ = strings.Cut(text, "; its last lines:\n")
+	return strings.ReplaceAll(text, "\n", "; ")
+}
+
+type suite struct {
+	XMLName  xml.Name   `xml:"testsuite"`
+	Name     string     `xml:"name,attr"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Skipped  int        `xml:"skipped,attr"`
+	Cases    []testcase `xml:"testcase"`
+	Output   string     `xml:"system-out,omitempty"`
+}
+
+type testcase struct {
+	Name    string  `xml:"name,attr"`
+	Class   string  `xml:"classname,attr"`
+	Seconds float64 `xml:"time,attr"`
+	Failure *reason `xml:"failure"`
+	Skipped *reason `xml:"skipped"`
+}
+
+type reason struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}

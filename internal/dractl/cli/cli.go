@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+)
+
+// Name is the name of the command in examples.
+const Name = "kwok-dractl"
+
+const (
+	// plugin is the name under which kubectl finds the binary.
+	plugin = "kubectl-dra"
+	// completer is the name under which kubectl asks the binary for completions.
+	completer = "kubectl_complete-dra"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In          io.Reader
+	Out, ErrOut io.Writer
+}
+
+// Tell writes to ErrOut what is not part of the result. If that fails, there is
+// nowhere to report it.
+func (s Streams) Tell(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(s.ErrOut, format, arguments...)
+}
+
+// ErrNegative says that a command did its work and the answer is no: documents
+// are invalid, there are differences, a Pod does not fit. The command has said
+// so itself, so nothing more is printed.
+var ErrNegative = errors.New("the answer is no")
+
+// The exit codes.
+const (
+	// ExitNegative is that of ErrNegative.
+	ExitNegative = 1
+	// ExitFailed is that of all other errors: the command could not do its work.
+	ExitFailed = 2
+)
+
+// ExitCode is the exit code for the error that a command returns.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrNegative):
+		return ExitNegative
+	}
+	return ExitFailed
+}
+
+// Called returns what the user types to run the program, and its arguments. The first of all is the path of
+// the program; for a plugin of kubectl, the user types kubectl and the name of the plugin.
+func Called(arguments []string) (name string, rest []string) {
+	switch strings.TrimSuffix(filepath.Base(arguments[0]), ".exe") {
+	case plugin:
+		return "kubectl dra", arguments[1:]
+	case completer:
+		return "kubectl dra", append([]string{cobra.ShellCompRequestCmd}, arguments[1:]...)
+	}
+	return Name, arguments[1:]
+}
+
+// Rename replaces Name by the name that the user types, in the help of the command
+// and its sub-commands.
+func Rename(command *cobra.Command, name string) {
+	if command.Annotations == nil {
+		command.Annotations = map[string]string{}
+	}
+	if !command.HasParent() {
+		command.Annotations[cobra.CommandDisplayNameAnnotation] = name
+	}
+	command.Example = strings.ReplaceAll(command.Example, Name+" ", name+" ")
+	command.Long = strings.ReplaceAll(command.Long, Name+" ", name+" ")
+	for _, child := range command.Commands() {
+		Rename(child, name)
+	}
+}
+
+// FirstFew lists names. Of more than most and one, it has the first ones and how many more there are.
+func FirstFew(names []string, most int) string {
+	if more := len(names) - most; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// NotFound says what is not there, and what the user may have meant by its name, or else what to do.
+func NotFound(problem, name string, names []string, advice string) error {
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("%s: did you mean %s?", problem, nearest)
+	}
+	return fmt.Errorf("%s: %s", problem, advice)
+}

@@ -1,0 +1,2 @@
+// Package cluster finds the API server as kubectl does.
+package cluster

@@ -1,0 +1,3 @@
+// Package controlplane runs an API server with its etcd, as processes on loopback, for
+// commands that need an empty cluster.
+package controlplane

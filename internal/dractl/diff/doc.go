@@ -1,0 +1,2 @@
+// Package diff is the command kwok-dractl diff.
+package diff

@@ -1,0 +1,2 @@
+// Package dractl is the command kwok-dractl.
+package dractl

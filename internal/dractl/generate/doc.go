@@ -1,0 +1,2 @@
+// Package generate is the command kwok-dractl generate.
+package generate

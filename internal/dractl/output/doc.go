@@ -1,0 +1,2 @@
+// Package output prints the results of commands in kubectl's formats.
+package output

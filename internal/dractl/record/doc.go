@@ -1,0 +1,2 @@
+// Package record is the command kwok-dractl record.
+package record

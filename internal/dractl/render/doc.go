@@ -1,0 +1,2 @@
+// Package render is the command kwok-dractl render.
+package render

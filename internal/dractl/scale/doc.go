@@ -1,0 +1,2 @@
+// Package scale has the commands kwok-dractl scale and delete.
+package scale

@@ -1,0 +1,268 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// input is what files say.
+type input struct {
+	simulator.World
+	// pods are those that are to be scheduled.
+	pods []*corev1.Pod
+	// workloads are what makes Pods, such as Deployments.
+	workloads []*workload
+	// configuration are the documents of kwok-dra.
+	configuration []*config.Documents
+	// drivers are DaemonSets and bound Pods, which may be of drivers.
+	drivers fleet.DriverPods
+	// skipped are kinds that have no bearing on devices.
+	skipped map[string]int
+	// notes say what of the objects is not considered.
+	notes []string
+	once  documents.Once
+	// namespace is that of objects that say none.
+	namespace string
+}
+
+// addDocuments adds the objects of documents.
+func (in *input) addDocuments(all []documents.Document) error {
+	var errs []error
+	for i := range all {
+		objects, err := documents.Objects(all[i : i+1])
+		errs = append(errs, err)
+		for _, object := range objects {
+			document := all[i]
+			if len(objects) > 1 { // the document is a list
+				document.Data, err = object.MarshalJSON()
+				errs = append(errs, err)
+			}
+			errs = append(errs, in.addObject(object, &document))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (in *input) addObject(object documents.Object, document *documents.Document) error {
+	kind := object.GroupVersionKind()
+	switch kind.Group {
+	case "kustomize.config.k8s.io":
+		return nil // of the directory, not of the cluster
+	case v1alpha1.GroupName:
+		return in.addConfiguration(object, document)
+	}
+	switch kind.GroupKind().String() {
+	case "Pod":
+		return in.addPod(object)
+	case "Node":
+		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
+	case "Deployment.apps":
+		d := new(appsv1.Deployment)
+		err := appendAs(in, new([]*appsv1.Deployment), object, d, in.namespace)
+		return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOrOne(d.Spec.Replicas))
+	case "ReplicaSet.apps":
+		r := new(appsv1.ReplicaSet)
+		err := appendAs(in, new([]*appsv1.ReplicaSet), object, r, in.namespace)
+		return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOrOne(r.Spec.Replicas))
+	case "StatefulSet.apps":
+		s := new(appsv1.StatefulSet)
+		err := appendAs(in, new([]*appsv1.StatefulSet), object, s, in.namespace)
+		return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOrOne(s.Spec.Replicas))
+	case "Job.batch":
+		j := new(batchv1.Job)
+		err := appendAs(in, new([]*batchv1.Job), object, j, in.namespace)
+		return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, parallelPods(&j.Spec, &j.Status))
+	case "CronJob.batch":
+		c := new(batchv1.CronJob)
+		err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
+		spec := &c.Spec.JobTemplate.Spec
+		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, parallelPods(spec, &batchv1.JobStatus{}))
+	case "DaemonSet.apps":
+		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
+	case "ResourceSlice.resource.k8s.io":
+		return appendAs(in, &in.Slices, object, new(resourcev1.ResourceSlice), "")
+	case "DeviceClass.resource.k8s.io":
+		return appendAs(in, &in.Classes, object, new(resourcev1.DeviceClass), "")
+	case "DeviceTaintRule.resource.k8s.io":
+		return appendAs(in, &in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
+	case "ResourceClaim.resource.k8s.io":
+		claim := new(resourcev1.ResourceClaim)
+		if err := appendAs(in, &in.Claims, object, claim, in.namespace); err != nil {
+			return err
+		}
+		return checkRequests(object, claim.Spec.Devices.Requests, "spec")
+	case "ResourceClaimTemplate.resource.k8s.io":
+		template := new(resourcev1.ResourceClaimTemplate)
+		if err := appendAs(in, &in.ClaimTemplates, object, template, in.namespace); err != nil {
+			return err
+		}
+		return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
+	}
+	in.skipped[kind.Kind]++
+	return nil
+}
+
+func (in *input) addPod(object documents.Object) error {
+	var pods []*corev1.Pod
+	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
+		return err
+	}
+	in.sortPods(pods)
+	if pods[0].Spec.NodeName != "" {
+		in.drivers = append(in.drivers, pods[0])
+	}
+	return nil
+}
+
+// checkRequests refuses requests that ask for nothing: the API server never accepts them, and the allocator
+// does not expect them. fields is the path of the claim's spec in the object.
+func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest, fields ...string) error {
+	for i := range requests {
+		if requests[i].Exactly != nil || len(requests[i].FirstAvailable) > 0 {
+			continue
+		}
+		path := slices.Concat(fields, []string{"devices", "requests"})
+		written, _, _ := unstructured.NestedSlice(object.Object, path...)
+		names := []string{}
+		if i < len(written) {
+			request, _ := written[i].(map[string]any)
+			names = slices.DeleteFunc(slices.Sorted(maps.Keys(request)), func(name string) bool { return name == "name" })
+		}
+		want := "exactly"
+		if object.GroupVersionKind().Version == "v1beta1" {
+			want = "deviceClassName"
+		}
+		return fmt.Errorf("%s: %s %q: %s[%d]: must have %s or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
+			strings.Join(path, "."), i, want, cmp.Or(strings.Join(names, ", "), "neither"))
+	}
+	return nil
+}
+
+// sortPods separates bound Pods from Pods that are to be scheduled.
+func (in *input) sortPods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		switch {
+		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pod.Spec.NodeName != "":
+			in.Pods = append(in.Pods, pod)
+		case pod.DeletionTimestamp == nil:
+			in.pods = append(in.pods, pod)
+		}
+	}
+}
+
+func (in *input) addConfiguration(object documents.Object, document *documents.Document) error {
+	decoded, err := config.Decode(document.Where(), document.Data)
+	if err != nil {
+		return err
+	}
+	in.configuration = append(in.configuration, decoded)
+	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
+		return nil
+	}
+	return in.once.Add(object, "")
+}
+
+// typed is an object of a Go type.
+type typed interface {
+	GetName() string
+	GetNamespace() string
+	SetNamespace(namespace string)
+}
+
+// appendAs appends an object as a typed one, in a namespace if it says none.
+func appendAs[T typed](in *input, all *[]T, object documents.Object, into T, namespace string) error {
+	unknown, err := object.Convert(into)
+	if err := cmp.Or(err, in.once.Add(object, in.namespace)); err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		in.notes = append(in.notes, fmt.Sprintf("%s: %s %q: fields not known: %s", object.Where, object.GetKind(), object.GetName(), strings.Join(unknown, ", ")))
+	}
+	if into.GetNamespace() == "" {
+		into.SetNamespace(namespace)
+	}
+	*all = append(*all, into)
+	return nil
+}
+
+// replaceNamed replaces objects of the cluster by objects of the same name in files, and
+// adds the others.
+func replaceNamed[T typed](cluster, files []T) []T {
+	named := map[string]bool{}
+	for _, object := range files {
+		named[namespacedName(object.GetNamespace(), object.GetName())] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(cluster), func(object T) bool { return named[namespacedName(object.GetNamespace(), object.GetName())] })
+	return append(kept, files...)
+}
+
+// addCluster adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
+// some, the Pods that wait in the cluster are scheduled.
+func (in *input) addCluster(cluster *input) {
+	in.Nodes = replaceNamed(cluster.Nodes, in.Nodes)
+	in.Slices = replaceNamed(cluster.Slices, in.Slices)
+	in.Classes = replaceNamed(cluster.Classes, in.Classes)
+	in.Claims = replaceNamed(cluster.Claims, in.Claims)
+	in.ClaimTemplates = replaceNamed(cluster.ClaimTemplates, in.ClaimTemplates)
+	in.TaintRules = replaceNamed(cluster.TaintRules, in.TaintRules)
+	in.Pods = replaceNamed(cluster.Pods, in.Pods)
+	if len(in.pods)+len(in.workloads) == 0 {
+		in.pods = cluster.pods
+	}
+}
+
+// nameNodes makes nodes for slices if there are no Nodes. Otherwise a slice whose
+// Node is gone has no devices for anybody, and a note says so.
+func (in *input) nameNodes() {
+	hasNodes := len(in.Nodes) > 0
+	known := map[string]bool{}
+	for _, node := range in.Nodes {
+		known[node.Name] = true
+	}
+	for _, slice := range in.Slices {
+		name := slice.Spec.NodeName
+		switch {
+		case name == nil || known[*name]:
+			continue
+		case hasNodes:
+			in.notes = append(in.notes, fmt.Sprintf("ResourceSlice %q: there is no Node %s", slice.Name, *name))
+			continue
+		}
+		known[*name] = true
+		in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
+	}
+}
+
+// namespacedName names an object of a namespace.
+func namespacedName(namespace, name string) string { return namespace + "/" + name }
+
+// readCluster reads the objects of a cluster.
+func readCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
+	world, pods, err := simulator.Read(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{World: *world}
+	in.sortPods(pods)
+	return in, nil
+}

@@ -1,0 +1,2 @@
+// Package screen shows text on a terminal, in place of what it showed before.
+package screen

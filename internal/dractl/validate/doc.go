@@ -1,0 +1,2 @@
+// Package validate is the command kwok-dractl validate.
+package validate

@@ -1,0 +1,2 @@
+// Package version is the command kwok-dractl version.
+package version

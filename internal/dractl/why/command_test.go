@@ -1,0 +1,41 @@
+package why
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+)
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	var out, errOut strings.Builder
+	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}, output: output.Flag{Format: output.JSON}}
+	answer := why.Answer{Namespace: "default", Pod: "p", State: why.Unscheduled, Reason: "no node has the devices"}
+	groups := []*why.Group{{Answer: answer, Pods: []string{"p"}}}
+	require.NoError(t, c.listGroups(groups, time.Now()))
+	var shown []struct {
+		State why.State
+		Pods  []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &shown))
+	require.Len(t, shown, 1)
+	require.Equal(t, why.Unscheduled, shown[0].State)
+	require.Equal(t, []string{"p"}, shown[0].Pods)
+
+	out.Reset()
+	c.output.Format = output.Table
+	require.NoError(t, c.listGroups(groups, time.Now()))
+	require.Equal(t, "Pod default/p waits for a node: no node has the devices\n", out.String())
+
+	out.Reset()
+	require.NoError(t, c.listGroups(nil, time.Now()))
+	require.Empty(t, out.String())
+	require.Equal(t, "no Pod waits for devices\n", errOut.String())
+}

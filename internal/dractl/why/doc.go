@@ -1,0 +1,2 @@
+// Package why is the command that says why Pods with devices do not run yet.
+package why

@@ -1,0 +1,258 @@
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+)
+
+const (
+	// filterTimeout is how long the scheduler looks for devices on one node.
+	filterTimeout = 10 * time.Second
+	// alwaysTried is how many nodes the scheduler looks at, however many are fit.
+	alwaysTried = 100
+)
+
+// everything enables all features of the allocator. The API server drops the fields of a feature
+// that is off, so slices and claims do not have them then.
+var everything = structured.Features{
+	AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true, DeviceBindingAndStatus: true,
+	DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true, OptionalNodeOperations: true,
+	PartitionableDevices: true, PrioritizedList: true,
+}
+
+// Scheduler gives devices to Pods, one Pod after the other.
+type Scheduler struct {
+	*catalog
+
+	matcher   *matcher
+	nodes     []*node
+	published *publications
+	allocated structured.AllocatedState
+	kinds     map[string]*kind
+	// states maps devices to what the inventory says of them. It is nil until that is asked for.
+	states map[structured.DeviceID]*inventory.Device
+}
+
+// catalog holds the objects by which Pods ask for devices. The Scheduler adds the claims that it
+// makes for Pods.
+type catalog struct {
+	classes   classes
+	resources *extendedresourcecache.ExtendedResourceCache
+	templates map[string]*resourcev1.ResourceClaimTemplate
+	claims    map[string]*resourcev1.ResourceClaim
+}
+
+// node is a node with the number of Pods on it.
+type node struct {
+	object *corev1.Node
+	pods   int
+	slices []*resourcev1.ResourceSlice
+	// devices are those that the node reaches, computed on first use.
+	devices []device
+}
+
+// Placement is the node that a Pod gets, or why it gets none.
+type Placement struct {
+	Pod *corev1.Pod
+	// Node is empty if the Pod fits on none.
+	Node string
+	// Claims are the Pod's, with their devices.
+	Claims []*resourcev1.ResourceClaim
+	// Reason says why the Pod fits on no node, if that does not depend on the nodes.
+	Reason string
+}
+
+// NewScheduler makes a Scheduler for a world, which it does not change.
+func NewScheduler(world *World) *Scheduler {
+	s := &Scheduler{
+		catalog:   newCatalog(world),
+		published: newPublications(world.Slices, world.TaintRules),
+		allocated: newAllocated(),
+		kinds:     map[string]*kind{},
+	}
+	s.matcher = newMatcher(s.classes)
+	for _, claim := range s.claims {
+		addAllocated(s.allocated, claim.Status.Allocation)
+	}
+	pods := map[string]int{}
+	for _, pod := range world.Pods {
+		pods[pod.Spec.NodeName]++
+	}
+	for _, object := range world.Nodes {
+		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.slicesFor(object.Name)})
+	}
+	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+	return s
+}
+
+func newCatalog(world *World) *catalog {
+	o := &catalog{
+		classes:   classes{},
+		resources: extendedresourcecache.NewExtendedResourceCache(klog.Background()),
+		templates: map[string]*resourcev1.ResourceClaimTemplate{},
+		claims:    map[string]*resourcev1.ResourceClaim{},
+	}
+	for _, class := range world.Classes {
+		o.classes[class.Name] = class
+		o.resources.OnAdd(class, true)
+	}
+	for _, template := range world.ClaimTemplates {
+		o.templates[objectKey(template.Namespace, template.Name)] = template
+	}
+	for _, claim := range world.Claims {
+		claim = claim.DeepCopy()
+		setDefaults(&claim.Spec)
+		o.claims[objectKey(claim.Namespace, claim.Name)] = claim
+	}
+	return o
+}
+
+// Clone copies the Scheduler with all that it has given.
+func (s *Scheduler) Clone() *Scheduler {
+	clone := *s
+	clone.allocated = cloneAllocated(s.allocated)
+	clone.kinds, clone.states = map[string]*kind{}, nil
+	clone.catalog = new(*s.catalog)
+	clone.claims = maps.Clone(s.claims)
+	for name, claim := range clone.claims {
+		clone.claims[name] = claim.DeepCopy()
+	}
+	clone.nodes = make([]*node, len(s.nodes))
+	for i, n := range s.nodes {
+		clone.nodes[i] = new(*n)
+	}
+	return &clone
+}
+
+// Schedule finds a node for a Pod, and gives it the devices there.
+func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
+	d, err := s.demandOf(pod)
+	placement := &Placement{Pod: pod, Claims: d.claims}
+	if err != nil {
+		placement.Reason = err.Error()
+		if _, isMissing := errors.AsType[*Missing](err); isMissing {
+			placement.Reason += ": give its file with -f"
+		}
+		return placement
+	}
+	chosen, results, err := s.chooseNode(ctx, d)
+	if err != nil {
+		placement.Reason = err.Error()
+	}
+	if err != nil || chosen == nil {
+		return placement
+	}
+	placement.Node = chosen.object.Name
+	for i, claim := range d.pending {
+		claim.Status.Allocation = &results[i]
+		addAllocated(s.allocated, claim.Status.Allocation)
+	}
+	for _, claim := range d.claims {
+		if !isReservedFor(claim, pod) {
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+				Resource: "pods", Name: pod.Name, UID: pod.UID,
+			})
+		}
+	}
+	chosen.pods++
+	s.states = nil
+	return placement
+}
+
+// chooseNode finds the node for a Pod. Like the scheduler, it prefers a node that has the first
+// alternatives of the requests.
+func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
+	k := s.kindOf(ctx, d)
+	for rank := range k.open {
+		chosen, results, err := s.findFirstFitting(ctx, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)))
+		if err != nil {
+			return nil, nil, err
+		}
+		if chosen == nil {
+			continue
+		}
+		if rank+1 < len(k.open) { // with all alternatives the choice may be another
+			if results, err = s.allocateOn(ctx, chosen, d.pending); err != nil {
+				return nil, nil, err
+			}
+		}
+		if k.mayFail && len(s.nodes) <= alwaysTried {
+			err = s.checkAllNodes(ctx, d)
+		}
+		return chosen, results, err
+	}
+	return nil, nil, nil
+}
+
+// checkAllNodes returns an error if the scheduler fails on any node: that keeps a Pod waiting,
+// though it would fit on another node.
+func (s *Scheduler) checkAllNodes(ctx context.Context, d *demand) error {
+	for _, n := range s.nodes {
+		if !d.fitsOn(n.object) {
+			continue
+		}
+		if _, err := s.allocateOn(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+			return fmt.Errorf("on node %s: %w", n.object.Name, err)
+		}
+	}
+	return nil
+}
+
+// allocateOn asks the allocator for the devices of a node. It returns nil without an error if the
+// node lacks them.
+func (s *Scheduler) allocateOn(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+	if len(claims) == 0 {
+		return []resourcev1.AllocationResult{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, filterTimeout)
+	defer cancel()
+	allocator, err := structured.NewAllocator(ctx, everything, s.allocated, s.classes, n.slices, s.matcher.cel)
+	if err != nil {
+		return nil, err
+	}
+	return allocator.Allocate(ctx, n.object, claims)
+}
+
+// classes lists device classes for the allocator.
+type classes map[string]*resourcev1.DeviceClass
+
+// List lists all.
+func (c classes) List() ([]*resourcev1.DeviceClass, error) {
+	return slices.Collect(maps.Values(c)), nil
+}
+
+// Get gets one.
+func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class := c[name]; class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("deviceclass %q not found", name)
+}
+
+// InOrder sorts Pods as the scheduler does: by priority, then by age.
+func InOrder(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priorityOf(b), priorityOf(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
+}
+
+func priorityOf(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,348 @@
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+)
+
+// Supply is what the nodes on which the Pod may be have for an alternative of a request.
+type Supply struct {
+	Claim string `json:"claim"`
+	// Request is the name, with that of the alternative if there is one.
+	Request string `json:"request"`
+	Class   string `json:"class"`
+	// Wanted is how many, or "all".
+	Wanted string `json:"wanted"`
+	// OfClass are the devices that the class selects, in complete pools, and Nodes those
+	// nodes that reach any of them.
+	OfClass int `json:"devicesOfClass"`
+	Nodes   int `json:"nodes"`
+	// Steps say how many devices each step leaves.
+	Steps []Step `json:"steps"`
+	// Taints are those that keep devices away, and Holders who has the others.
+	Taints  []Share `json:"taints,omitempty"`
+	Holders []Share `json:"holders,omitempty"`
+	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
+	// have taken that.
+	Blocked []Share `json:"blocked,omitempty"`
+	Takers  []Share `json:"takers,omitempty"`
+	// Error is why the scheduler fails for the request, such as a selector that cannot be
+	// evaluated.
+	Error string `json:"error,omitempty"`
+	// Nearest is the node that lacks the fewest devices, if the request wants a number of them.
+	Nearest *Nearest `json:"nearest,omitempty"`
+	// Silent is a driver that the selectors name, and that has published nothing.
+	Silent string `json:"driverWithoutDevices,omitempty"`
+
+	evidence
+}
+
+// evidence is what the texts about a Supply are made from.
+type evidence struct {
+	// index is the index of the claim among the pending ones, and request the name of the request
+	// without that of the alternative.
+	index   int
+	request string
+	// from are the selectors of the request.
+	from []selector
+	// matching are the devices of the class that the selectors of the request leave in complete
+	// pools, and incomplete those in others. Most is the node that reaches the most matching ones.
+	matching, incomplete []device
+	most                 Share
+	// tainted, held and dropped are why matching devices are not to be had. A device is counted
+	// once, in this order.
+	tainted, held int
+	dropped       []blocked
+	// limit is the constraint that leaves too few on the nearest node, if one does.
+	limit *limit
+}
+
+// Share is how many of the devices have something in common.
+type Share struct {
+	Name    string `json:"name"`
+	Devices int    `json:"devices"`
+}
+
+// Nearest is a node that lacks devices.
+type Nearest struct {
+	Node  string `json:"node"`
+	Lacks int    `json:"lacks"`
+	// By is the step that leaves too few.
+	By string `json:"by"`
+}
+
+// suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
+func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
+	var fit []*node
+	for _, n := range s.nodes {
+		if d.fitsOn(n.object) {
+			fit = append(fit, n)
+		}
+	}
+	all := []Supply{}
+	for i, claim := range d.pending {
+		for j := range claim.Spec.Devices.Requests {
+			request := &claim.Spec.Devices.Requests[j]
+			refused := func(r Refusal) bool { return r.index == i && r.Request == request.Name }
+			if !slices.ContainsFunc(refusals, refused) {
+				continue
+			}
+			for k, alternative := range alternativesOf(request) {
+				supply := s.supplyOf(ctx, fit, &alternative)
+				supply.index, supply.request = i, request.Name
+				supply.keepError(refusals)
+				supply.findNearest(refusals, k)
+				all = append(all, supply)
+			}
+		}
+	}
+	return all
+}
+
+// supplyOf counts the devices on nodes that an alternative may have.
+func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *alternative) Supply {
+	search := searcher{Scheduler: s, request: request}
+	seen := map[*resourcev1.Device]bool{}
+	for _, n := range nodes {
+		reached, _ := n.reachableDevices() // the refusal of the node says what is wrong
+		for _, d := range reached {
+			if !seen[d.Device] {
+				seen[d.Device] = true
+				search.left = append(search.left, d)
+			}
+		}
+	}
+	search.filterDevices(ctx)
+	failure := ""
+	if search.failure != nil {
+		failure = search.failure.Error()
+	}
+	dropped := search.dropBlocked()
+	count, most := countReaching(nodes, search.matching)
+	if len(search.ofClass) > len(search.matching) {
+		count, _ = countReaching(nodes, search.ofClass)
+	}
+	selectors := s.matcher.selectorsOf(request)
+	return Supply{
+		Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText(), Steps: search.steps,
+		OfClass: len(search.ofClass), Nodes: count, Silent: s.published.silentDriver(selectors),
+		Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
+		Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)), Error: failure,
+		evidence: evidence{
+			from: selectors, matching: search.matching, incomplete: s.matcher.keepMatching(ctx, selectors, search.incomplete), most: most,
+			tainted: len(search.tainted), held: len(search.held), dropped: dropped,
+		},
+	}
+}
+
+// countReaching returns how many nodes reach any of the devices, and which one reaches the most.
+func countReaching(nodes []*node, devices []device) (count int, most Share) {
+	wanted := map[*resourcev1.Device]bool{}
+	for _, d := range devices {
+		wanted[d.Device] = true
+	}
+	for _, n := range nodes {
+		reached, _ := n.reachableDevices()
+		own := 0
+		for _, d := range reached {
+			if wanted[d.Device] {
+				own++
+			}
+		}
+		if own > 0 {
+			count++
+		}
+		if own > most.Devices {
+			most = Share{n.object.Name, own}
+		}
+	}
+	return count, most
+}
+
+// ofDriver matches the part of a selector that chooses a driver.
+var ofDriver = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
+
+// silentDriver returns a driver that selectors name and that has published nothing, or "".
+func (p *publications) silentDriver(selectors []selector) string {
+	for _, by := range selectors {
+		for _, found := range ofDriver.FindAllStringSubmatch(by.expression, -1) {
+			if !p.hasDriver(found[1]) {
+				return found[1]
+			}
+		}
+	}
+	return ""
+}
+
+// taintsOn counts the taints that the request does not tolerate. Taints of DeviceTaintRules, which
+// are the last ones of a device, name the rule.
+func (p *publications) taintsOn(request *alternative, devices []device) []Share {
+	counts := map[string]int{}
+	for _, d := range devices {
+		byRules := inventory.TaintsBy(p.rules, d.driver, d.pool, d.Name)
+		for i, taint := range d.Taints {
+			if request.toleratesTaint(taint) {
+				continue
+			}
+			name := strings.TrimSuffix(taint.Key+"="+taint.Value, "=") + ":" + string(taint.Effect)
+			if rule := i - (len(d.Taints) - len(byRules)); rule >= 0 {
+				name += " of DeviceTaintRule " + byRules[rule].Rule
+			}
+			counts[name]++
+		}
+	}
+	return sortShares(counts)
+}
+
+// countHolders counts devices by the Pods that have them, or by the claims if no Pod uses these.
+func (c *catalog) countHolders(devices []device) []Share {
+	if len(devices) == 0 {
+		return nil
+	}
+	held := map[[3]string]bool{}
+	for _, d := range devices {
+		held[[3]string{d.driver, d.pool, d.Name}] = true
+	}
+	counts := map[string]int{}
+	for _, claim := range c.claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			if held[[3]string{result.Driver, result.Pool, result.Device}] && !isTrue(result.AdminAccess) {
+				counts[holderOf(claim)]++
+			}
+		}
+	}
+	return sortShares(counts)
+}
+
+// holderOf names the Pods for which a claim is reserved.
+func holderOf(claim *resourcev1.ResourceClaim) string {
+	consumers := claim.Status.ReservedFor
+	switch {
+	case len(consumers) == 0:
+		return "claim " + objectKey(claim.Namespace, claim.Name) + " without a Pod"
+	case consumers[0].Resource != "pods":
+		return consumers[0].Resource + " " + objectKey(claim.Namespace, consumers[0].Name)
+	case len(consumers) > 1:
+		return fmt.Sprintf("%s and %d more", objectKey(claim.Namespace, consumers[0].Name), len(consumers)-1)
+	}
+	return objectKey(claim.Namespace, consumers[0].Name)
+}
+
+// sortShares returns shares, the largest first.
+func sortShares(counts map[string]int) []Share {
+	var all []Share
+	for name, count := range counts {
+		all = append(all, Share{name, count})
+	}
+	slices.SortFunc(all, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// keepError drops the error unless the scheduler fails for the request on some node: it does not
+// evaluate the selectors for each device.
+func (s *Supply) keepError(refusals []Refusal) {
+	for i := range refusals {
+		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
+			s.Error = cmp.Or(s.Error, r.Reason)
+			return
+		}
+	}
+	s.Error = ""
+}
+
+// findNearest sets the node that lacks the fewest devices, among those with devices that the
+// request could have if all were free.
+func (s *Supply) findNearest(refusals []Refusal, alternative int) {
+	wanted, err := strconv.Atoi(s.Wanted)
+	if err != nil {
+		return // no number of devices is enough for "all"
+	}
+	for i := range refusals {
+		r := &refusals[i]
+		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) || r.Searches[alternative].matching == 0 {
+			continue
+		}
+		search := &r.Searches[alternative]
+		last := search.Steps[len(search.Steps)-1]
+		if lacks := wanted - last.Devices; lacks > 0 && (s.Nearest == nil || lacks < s.Nearest.Lacks) {
+			s.Nearest, s.limit = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}, search.limit
+		}
+	}
+}
+
+// String describes the supply in one line of numbers. Cause says what they mean.
+func (s *Supply) String() string {
+	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
+	if s.OfClass == 0 {
+		return text + s.describeNoDevice()
+	}
+	text += fmt.Sprintf("%s of the class on %s", formatCount(s.OfClass, "device"), formatCount(s.Nodes, "node"))
+	for _, by := range s.from {
+		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
+			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, oneLine(by.expression))
+		}
+	}
+	if s.tainted > 0 {
+		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listShares(s.Taints))
+	}
+	if s.held > 0 {
+		text += fmt.Sprintf(", %d allocated (%s)", s.held, listShares(s.Holders))
+	}
+	if len(s.Blocked) > 0 {
+		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listShares(s.Blocked))
+	}
+	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
+	if s.Nearest == nil {
+		return text
+	}
+	text += fmt.Sprintf("; nearest: node %s lacks %d", s.Nearest.Node, s.Nearest.Lacks)
+	if strings.HasSuffix(s.Nearest.By, leave) {
+		text += fmt.Sprintf(" (%s too few)", s.Nearest.By)
+	}
+	return text
+}
+
+// describeNoDevice says why no device is of the class.
+func (s *Supply) describeNoDevice() string {
+	switch all := s.Steps[0].Devices; {
+	case all == 0:
+		return "no node that the Pod may be on has any device"
+	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
+		return fmt.Sprintf("the pools of all %d devices are incomplete", all)
+	default:
+		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
+	}
+}
+
+// listShares names the largest shares.
+func listShares(shares []Share) string {
+	var parts []string
+	for i, share := range shares {
+		if i == named {
+			parts = append(parts, fmt.Sprintf("and %d more", len(shares)-named))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", share.Name, share.Devices))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func formatCount(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
+}

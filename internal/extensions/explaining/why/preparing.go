@@ -1,0 +1,96 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// failedCreation is the reason of the event about a claim that is not created.
+const failedCreation = "FailedResourceClaimCreation"
+
+// retryJitter is the most that a kubelet, and kwok-dra, add to the time until the next try,
+// as a share of it.
+const retryJitter = 0.5
+
+// explainPreparing says why the claims of a Pod on a node are not prepared.
+func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer {
+	pod := answer.pod
+	missing := c.describeUnpreparable(pod)
+	failure := c.PrepareFailure(pod)
+	now, cause, details := c.forecastPreparation(ctx, pod)
+	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
+		failure = joinNonEmpty(": ", cmp.Or(failure, now), cause)
+	} else {
+		details = append([]string{"now: " + joinNonEmpty(": ", now, cause)}, details...)
+	}
+	answer.Reason = joinNonEmpty("; ", strings.Join(missing, "; "), failure)
+	if answer.Reason == "" {
+		var names []string
+		for _, key := range facts.ClaimKeys(pod) {
+			names = append(names, key.Name)
+		}
+		answer.Reason = "not prepared yet: " + strings.Join(names, ", ")
+	}
+	answer.Details = append(answer.Details, details...)
+	answer.Details = append(answer.Details, c.describeTries(pod)...)
+	return answer
+}
+
+// describeUnpreparable says which claims of a Pod cannot be prepared as they are.
+func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
+	var missing []string
+	for _, key := range facts.ClaimKeys(pod) {
+		switch claim := c.Claims[key]; {
+		case claim == nil:
+			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
+		case claim.Status.Allocation == nil:
+			missing = append(missing, fmt.Sprintf("claim %s has no devices", key.Name))
+		case !resourceclaim.IsReservedForPod(pod, claim, true):
+			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", key.Name))
+		}
+	}
+	return missing
+}
+
+// PrepareFailure returns the newest message of the kubelet about preparing the claims of a Pod.
+func (c *Cluster) PrepareFailure(pod *corev1.Pod) string {
+	if event := c.Failures[pod.UID]; event != nil && event.Reason == v1alpha1.ReasonFailedPrepare {
+		return event.Message
+	}
+	return ""
+}
+
+// describeTries says since when preparing fails, how often, and when it is tried again.
+func (c *Cluster) describeTries(pod *corev1.Pod) []string {
+	event := c.Failures[pod.UID]
+	if event == nil || event.Reason != v1alpha1.ReasonFailedPrepare {
+		return nil
+	}
+	last := LastSeen(event)
+	first := event.FirstTimestamp.Time
+	if first.IsZero() {
+		first = last
+	}
+	lines := []string{fmt.Sprintf("it has failed once, at %s", formatTime(last))}
+	if event.Count > 1 {
+		lines[0] = fmt.Sprintf("it has failed %d times since %s, the last time at %s", event.Count, formatTime(first), formatTime(last))
+	}
+	if c.Sidecar == nil {
+		return lines
+	}
+	interval := c.Sidecar.Set.RetryInterval
+	latest := last.Add(interval + time.Duration(float64(interval)*retryJitter))
+	if c.Now.After(latest) {
+		return append(lines, fmt.Sprintf("the next try was due at %s: does kwok-dra run, and act for node %s?", formatTime(latest), pod.Spec.NodeName))
+	}
+	return append(lines, fmt.Sprintf("the next try is between %s and %s (retryInterval %s), or at once when the Pod is edited", formatTime(last.Add(interval)), formatTime(latest), interval))
+}

@@ -1,0 +1,73 @@
+package why
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Read reads a cluster, and the Pods of a namespace, or of all.
+func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
+	world, all, err := simulator.Read(ctx, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	events, err := Failures(ctx, client, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := NewCluster(world.Claims, events)
+	c.slices, c.Unseen = world.Slices, world.Unseen
+	c.Nodes = map[string]*corev1.Node{}
+	for _, node := range world.Nodes {
+		c.Nodes[node.Name] = node
+	}
+	c.Scheduler = simulator.NewScheduler(world)
+	var in []*corev1.Pod
+	for _, pod := range all {
+		if namespace == "" || pod.Namespace == namespace {
+			in = append(in, pod)
+		}
+	}
+	return c, in, nil
+}
+
+// Configure adds the configuration of kwok-dra, and which driver Pods are on a node.
+func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) devices.Pods) {
+	c.Sidecar = &Sidecar{Set: set, Managed: managed, Slices: c.slices, DriverPods: pods}
+}
+
+// Failures lists the events about claims that cannot be created or prepared.
+func Failures(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.Event, error) {
+	var all []*corev1.Event
+	for _, reason := range []string{v1alpha1.ReasonFailedPrepare, failedCreation} {
+		list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+		if err != nil {
+			return nil, fmt.Errorf("list events: %w", err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
+}
+
+// Waiting returns the answers for the Pods that wait.
+func (c *Cluster) Waiting(ctx context.Context, pods []*corev1.Pod) []*Answer {
+	var answers []*Answer
+	for _, pod := range pods {
+		if answer := c.Answer(ctx, pod); answer.Waits() {
+			answers = append(answers, answer)
+		}
+	}
+	return answers
+}

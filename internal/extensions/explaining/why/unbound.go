@@ -1,0 +1,218 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// bindingTimeout is how long kube-scheduler waits for binding conditions by default, from
+// the allocation on (DynamicResourcesArgs).
+const bindingTimeout = 10 * time.Minute
+
+// explainUnbound says why a Pod has no node.
+func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
+	pod := answer.pod
+	condition := facts.PodCondition(pod, corev1.PodScheduled)
+	since := pod.CreationTimestamp
+	if condition.Status == corev1.ConditionFalse {
+		answer.Scheduler = joinNonEmpty(": ", condition.Reason, condition.Message)
+		since = condition.LastTransitionTime
+	}
+	outlook := c.outlookOf(ctx, pod)
+	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
+		return answer.setState(NoClaims, since, joinNonEmpty("; ", noClaims, describeGates(pod), "it has no node yet"))
+	}
+	if conditions := c.bindingConditions(pod); len(conditions) > 0 {
+		answer.Details = c.bindingTimes(pod)
+		return answer.setState(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
+	}
+	verdict := ""
+	if missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err); !isMissing || missing.Kind == "deviceclass" {
+		verdict = outlook.Verdict() // other missing objects are among the missing claims
+	}
+	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), verdict)
+	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", pod.Spec.SchedulerName)
+	if c.Scheduler != nil {
+		withoutOutlook = "there are no nodes"
+	}
+	answer.setState(Unscheduled, since, cmp.Or(reason, answer.Scheduler, withoutOutlook))
+	c.addDetails(answer, outlook)
+	return answer
+}
+
+// outlookOf asks the Scheduler about a Pod as if it had no scheduling gates.
+func (c *Cluster) outlookOf(ctx context.Context, pod *corev1.Pod) *simulator.Outlook {
+	if c.Scheduler == nil {
+		return &simulator.Outlook{}
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod = pod.DeepCopy()
+		pod.Spec.SchedulingGates = nil
+	}
+	return c.Scheduler.Outlook(ctx, pod)
+}
+
+// describeGates names the scheduling gates that keep a Pod from being scheduled.
+func describeGates(pod *corev1.Pod) string {
+	var names []string
+	for _, gate := range pod.Spec.SchedulingGates {
+		names = append(names, gate.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "spec.schedulingGates keep it from being scheduled: " + strings.Join(names, ", ")
+}
+
+// describeMissingClaims says which claims of a Pod do not exist, and why.
+func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
+	var missing []string
+	for i := range pod.Spec.ResourceClaims {
+		podClaim := &pod.Spec.ResourceClaims[i]
+		name, _, nameErr := resourceclaim.Name(pod, podClaim)
+		switch {
+		case errors.Is(nameErr, resourceclaim.ErrClaimNotFound):
+			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
+		case nameErr == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
+			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
+		}
+	}
+	event := c.Failures[pod.UID]
+	absent, isAbsent := errors.AsType[*simulator.Missing](err)
+	switch {
+	case isAbsent && absent.Kind == "resourceclaimtemplate":
+		missing = append([]string{fmt.Sprintf("there is no ResourceClaimTemplate %q: create it", absent.Name)}, missing...)
+	case event != nil && event.Reason == failedCreation && len(missing) > 0:
+		missing = append([]string{event.Message}, missing...)
+	}
+	return strings.Join(missing, "; ")
+}
+
+// addDetails adds what is known beyond the reason: other requests that get no devices, and what each
+// node lacks if nodes differ.
+func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
+	a.Requests = outlook.Supplies
+	isFailing := outlook.Failing() != nil
+	for i := range outlook.Supplies {
+		supply := &outlook.Supplies[i]
+		if supply.Silent != "" {
+			a.Details = append(a.Details, c.Sidecar.describeSilence(supply.Silent, c.Nodes)...)
+		}
+		if line := supply.String(); len(outlook.Supplies) > 1 && !isFailing {
+			a.Details = append(a.Details, line)
+		}
+	}
+	for i := range outlook.Refusals {
+		refusal := &outlook.Refusals[i]
+		a.Nodes = append(a.Nodes, Refusal{refusal.Nodes, refusal.String()})
+		if line := refusal.Line(); len(outlook.Refusals) > 1 && !refusal.Fails() && !strings.Contains(a.Reason, line) {
+			a.Details = append(a.Details, line)
+		}
+	}
+	if outlook.Fits() && !isFailing && a.Scheduler != "" {
+		a.Details = append(a.Details, "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory")
+	}
+	said := map[string]bool{}
+	a.Details = slices.DeleteFunc(a.Details, func(line string) bool {
+		isSaid := said[line]
+		said[line] = true
+		return isSaid
+	})
+}
+
+// bindingConditions returns the binding conditions that are not True, of devices with which a Pod
+// is being bound.
+func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
+	var pending []string
+	for claim, result := range c.toBeBound(pod) {
+		entry := facts.EntryOf(claim, facts.ResultID(result))
+		is := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
+		device := result.Driver + "/" + result.Pool + "/" + result.Device
+		for _, kind := range result.BindingConditions {
+			if !is(kind) {
+				pending = append(pending, fmt.Sprintf("%s of device %s (claim %s)", kind, device, claim.Name))
+			}
+		}
+		for _, kind := range result.BindingFailureConditions {
+			if is(kind) {
+				failed := meta.FindStatusCondition(entry.Conditions, kind)
+				pending = append(pending, fmt.Sprintf("%s of device %s (claim %s) is True, so it is given back: %s", kind, device, claim.Name, failed.Message))
+			}
+		}
+	}
+	return pending
+}
+
+// toBeBound yields the devices with binding conditions of the allocated claims that are reserved for a Pod.
+func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult] {
+	return func(yield func(*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) bool) {
+		for _, key := range facts.ClaimKeys(pod) {
+			claim := c.Claims[key]
+			if claim == nil || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {
+				continue
+			}
+			for i := range claim.Status.Allocation.Devices.Results {
+				result := &claim.Status.Allocation.Devices.Results[i]
+				if len(result.BindingConditions) > 0 && !yield(claim, result) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// allocatedAt returns when the devices with which a Pod is being bound were allocated.
+func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
+	var at metav1.Time
+	for claim := range c.toBeBound(pod) {
+		if known := claim.Status.Allocation.AllocationTimestamp; known != nil && at.Before(known) {
+			at = *known
+		}
+	}
+	return at
+}
+
+// bindingTimes says when the conditions are due, and how long the scheduler waits.
+func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
+	at := c.allocatedAt(pod)
+	if at.IsZero() {
+		return []string{"it is not known when the devices were allocated"}
+	}
+	var lines []string
+	seen := map[string]bool{}
+	for _, result := range c.toBeBound(pod) {
+		if !seen[result.Driver] {
+			seen[result.Driver] = true
+			lines = append(lines, c.Sidecar.describeSetter(result.Driver, at.Time))
+		}
+	}
+	return append(lines, fmt.Sprintf("kube-scheduler gives the devices back at %s, by its default bindingTimeout of %s; another one is in its configuration",
+		formatTime(at.Add(bindingTimeout)), bindingTimeout))
+}
+
+// describeSetter says who sets the binding conditions of the devices of a driver, and when.
+func (s *Sidecar) describeSetter(driver string, allocated time.Time) string {
+	if s == nil || !s.Set.HasDriver(driver) {
+		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
+	}
+	delay := s.Set.BindingDelay
+	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, formatTime(allocated.Add(delay)), delay)
+}
+
+func formatTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }

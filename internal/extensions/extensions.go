@@ -1,0 +1,23 @@
+package extensions
+
+import (
+	"github.com/kwok-dra/kwok-dra/internal/app"
+)
+
+// All returns the extensions of one sidecar. An extension may use those before it.
+func All() []app.Extension {
+	pods, drivers := &driverPods{}, &realDrivers{}
+	views := &containerViews{pods: pods, drivers: drivers}
+	devices := &deviceInventory{drivers: drivers}
+	explanations := &explanations{pods: pods, drivers: drivers}
+	return []app.Extension{
+		readKarpenterFormats(),
+		watchDriverPods(pods),
+		runRealDrivers(drivers),
+		showContainerViews(views),
+		takeInventories(devices),
+		serveDeviceMetrics(views, devices),
+		explainPods(explanations),
+		servePage(devices, explanations),
+	}
+}

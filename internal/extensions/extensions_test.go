@@ -1,0 +1,58 @@
+package extensions
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/internal/app"
+)
+
+// parsed are the options of a command line.
+func parsed(t *testing.T, line string) *app.Options {
+	t.Helper()
+	o := app.NewOptions(All()...)
+	flags := o.Flags()
+	flags.SetOutput(io.Discard)
+	require.NoError(t, flags.Parse(strings.Fields(line)))
+	return o
+}
+
+// TestFlags are all there, beside flags of the core that are about the same.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	var names []string
+	app.NewOptions(All()...).Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	require.Equal(t, "kubeconfig config config-map enable-crds dra-kwok-configmap adapters "+
+		"manage-all-nodes manage-nodes-with-annotation-selector manage-nodes-with-label-selector manage-single-node plugins-dir container-view "+
+		"kube-api-qps workers shard-mode leader-elect-resource-namespace leader-elect-resource-name installation "+
+		"server-address secure-serving tls-cert-file tls-private-key-file metrics-devices explain-pods-after profiling v version", strings.Join(names, " "))
+}
+
+func TestCompletes(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"--adapters NodeOverlay,DRAConfig --dra-kwok-configmap karpenter/dra-kwok-configmap --enable-crds", "--adapters DRAConfig",
+		"--dra-kwok-configmap karpenter/dra-kwok-configmap", "--config a --explain-pods-after 1m",
+	} {
+		require.NoError(t, parsed(t, line).Complete(), line)
+	}
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                               "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; for Karpenter's, --dra-kwok-configmap or --adapters; for real drivers, --plugins-dir DIR",
+		"--dra-kwok-configmap karpenter": `parse --dra-kwok-configmap "karpenter": must be NAMESPACE/NAME`,
+		"--dra-kwok-configmap a/b --config-map a/b":                             "parse --dra-kwok-configmap \"a/b\": --config-map is the same",
+		"--adapters DRAConfigs":                                                 `parse --adapters: unknown kind "DRAConfigs": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`,
+		"--adapters DRAConfig,DRAConfig":                                        `parse --adapters: kind "DRAConfig" is there twice: remove one`,
+		"--plugins-dir /a/directory/whose/name/is/long/enough/to/leave/no/room": "parse --plugins-dir: plugins directory /a/directory/whose/name/is/long/enough/to/leave/no/room: is 55 characters long, and the paths of sockets below it would be too long: choose one of at most 36 characters",
+		"--config a --explain-pods-after -1s":                                   "parse --explain-pods-after -1s: must be a time such as 1m, or 0 for no events",
+	} {
+		require.ErrorContains(t, parsed(t, line).Complete(), want, line)
+	}
+}

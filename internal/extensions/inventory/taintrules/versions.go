@@ -1,0 +1,110 @@
+package taintrules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	informersv1 "k8s.io/client-go/informers/resource/v1"
+	informersv1alpha3 "k8s.io/client-go/informers/resource/v1alpha3"
+	informersv1beta2 "k8s.io/client-go/informers/resource/v1beta2"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// version is a version of the API. The content of rules is the same in all versions.
+type version struct {
+	name     string
+	list     func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error)
+	informer func(client kubernetes.Interface) cache.SharedIndexInformer
+}
+
+// versions are those that API servers of the supported releases may have, the newest first.
+var versions = []version{
+	{
+		name: "v1",
+		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+			return client.ResourceV1().DeviceTaintRules().List(ctx, options)
+		},
+		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
+			return informersv1.NewDeviceTaintRuleInformer(client, 0, nil)
+		},
+	},
+	{
+		name: "v1beta2",
+		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+			return client.ResourceV1beta2().DeviceTaintRules().List(ctx, options)
+		},
+		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
+			return informersv1beta2.NewDeviceTaintRuleInformer(client, 0, nil)
+		},
+	},
+	{
+		name: "v1alpha3",
+		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+			return client.ResourceV1alpha3().DeviceTaintRules().List(ctx, options)
+		},
+		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
+			return informersv1alpha3.NewDeviceTaintRuleInformer(client, 0, nil)
+		},
+	},
+}
+
+// findVersion lists rules in the newest version that the API server has. It returns nil without
+// an error where the server has none: then no rule can exist.
+func findVersion(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (*version, runtime.Object, error) {
+	for i := range versions {
+		list, err := versions[i].list(ctx, client, options)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("list devicetaintrules: %w", err)
+		}
+		return &versions[i], list, nil
+	}
+	return nil, nil, nil
+}
+
+// List lists the rules of a cluster. Without the right to list them it returns none, and
+// unseen says so.
+func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1.DeviceTaintRule, unseen string, err error) {
+	_, list, err := findVersion(ctx, client, metav1.ListOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, describeUnseen(err), nil
+	case err != nil:
+		return nil, "", err
+	case list == nil:
+		return nil, "", nil
+	}
+	var read resourcev1.DeviceTaintRuleList
+	if err := convertTo(list, &read); err != nil {
+		return nil, "", err
+	}
+	for i := range read.Items {
+		rules = append(rules, &read.Items[i])
+	}
+	return rules, "", nil
+}
+
+// describeUnseen says that the taints of rules are left out.
+func describeUnseen(err error) string {
+	return fmt.Sprintf("DeviceTaintRules are not seen, and devices are shown without their taints: %v", err)
+}
+
+// convertTo makes an object of v1 of one of another version.
+func convertTo(from, to any) error {
+	text, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	if err != nil {
+		return fmt.Errorf("read devicetaintrules: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package cached has what all caches of API objects share.
+package cached

@@ -1,0 +1,324 @@
+package resourceslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// probeTimeout bounds a dry run.
+const probeTimeout = 10 * time.Second
+
+// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
+// keeps what it dropped.
+const probeInterval = 30 * time.Second
+
+// probeRetryInterval is how soon a field is probed again after a probe failed.
+const probeRetryInterval = 5 * time.Second
+
+// doubtInterval is how soon a doubt that was not confirmed may be raised again.
+const doubtInterval = 10 * time.Minute
+
+// Prober finds out which fields the API server keeps. The version does not show it, so it
+// probes with a dry run, once for each field that is used, in the background. A worker that
+// lacks an answer does not wait for it: its key is queued again with the answer.
+type Prober struct {
+	client  resourceclient.ResourceSliceInterface
+	version discovery.ServerVersionInterfaceWithContext
+	// doubts has room for one, so that a sender never waits.
+	doubts chan struct{}
+	// probes are those in progress.
+	probes sync.WaitGroup
+
+	mu sync.Mutex
+	// latest has the last probe of each field. Only watchServer drops them.
+	latest map[*features.Field]*probe
+	layout devices.Layout
+	// doubted has when each doubt was last raised.
+	doubted map[string]time.Time
+}
+
+// probe is one probe of a field. What it found is there once done is closed.
+type probe struct {
+	done chan struct{}
+	answer
+	err     error
+	endedAt time.Time
+	// lastErr is why the probe before failed, if it did.
+	lastErr error
+	// requeue is called at the end for each worker that lacked the answer.
+	requeue []func()
+}
+
+// answer says whether the API server keeps a field, and for counters how it wants them
+// divided.
+type answer struct {
+	isKept bool
+	layout devices.Layout
+}
+
+func (p *probe) hasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// NewProber makes a Prober for the API server of a client.
+func NewProber(client kubernetes.Interface) *Prober {
+	return &Prober{
+		client:  client.ResourceV1().ResourceSlices(),
+		version: client.Discovery(),
+		doubts:  make(chan struct{}, 1),
+		latest:  map[*features.Field]*probe{},
+		doubted: map[string]time.Time{},
+	}
+}
+
+// Keeps implements features.Server. It waits for the answer.
+func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error) {
+	current := p.probeOnce(ctx, field, nil)
+	select {
+	case <-current.done:
+		return current.isKept, current.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// Layout implements features.Server.
+func (p *Prober) Layout() devices.Layout {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.layout
+}
+
+// errNotProbed says that the answer about a field comes later.
+var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
+
+// workerAnswers are the answers of a Prober for a worker, which must not wait.
+type workerAnswers struct {
+	*Prober
+	// requeue is called with an answer that is missing.
+	requeue func()
+}
+
+// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
+// the last probe failed.
+func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
+	switch current := w.probeOnce(ctx, field, w.requeue); {
+	case current.hasEnded():
+		return current.isKept, current.err
+	case current.lastErr != nil:
+		return false, current.lastErr
+	default:
+		return false, errNotProbed
+	}
+}
+
+// isIdle reports whether no worker waits for an answer.
+func (p *Prober) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, current := range p.latest {
+		if len(current.requeue) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// probeOnce returns the last probe of a field. It starts one if there is none, or if the
+// last one failed a while ago. Requeue, if there is one, is called once that has ended.
+func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) *probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	current := p.latest[field]
+	if current == nil || current.hasEnded() && current.err != nil && time.Since(current.endedAt) >= probeRetryInterval {
+		next := &probe{done: make(chan struct{})}
+		if current != nil {
+			next.lastErr = current.err
+		}
+		current, p.latest[field] = next, next
+		p.probes.Go(func() {
+			found, err := p.probeField(ctx, field)
+			p.endProbe(field, next, found, err)
+		})
+	}
+	if requeue != nil && !current.hasEnded() {
+		current.requeue = append(current.requeue, requeue)
+	}
+	return current
+}
+
+// endProbe passes on what a probe found. A worker that got the error of the probe before
+// tries again by itself.
+func (p *Prober) endProbe(field *features.Field, ended *probe, found answer, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ended.answer, ended.err, ended.endedAt = found, err, time.Now(); err == nil && field.Name == features.Counters && p.latest[field] == ended {
+		p.layout = found.layout
+	}
+	close(ended.done)
+	if err == nil || ended.lastErr == nil {
+		for _, requeue := range ended.requeue {
+			requeue()
+		}
+	}
+	ended.requeue = nil
+}
+
+// probeField asks the API server. It drops a field whose gate is off, or refuses what is left
+// without it.
+func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
+	spec := field.Probe()
+	kept, isRefused, err := p.dryRun(ctx, field, spec)
+	if err != nil || field.Name != features.Counters {
+		return answer{isKept: kept}, err
+	}
+	if !isRefused {
+		return answer{kept, devices.CountersApart}, nil
+	}
+	// Kubernetes 1.34 wants the counter set in the slice of the devices.
+	consumed := spec.Devices[0].ConsumesCounters[0]
+	spec.SharedCounters = []resourcev1.CounterSet{{Name: consumed.CounterSet, Counters: consumed.Counters}}
+	kept, _, err = p.dryRun(ctx, field, spec)
+	return answer{kept, devices.CountersWithDevices}, err
+}
+
+func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (isKept, isRefused bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
+	stored, err := p.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case len(refusedFields(err)) > 0:
+		return false, true, nil
+	case err != nil:
+		return false, false, fmt.Errorf("ask the API server whether it keeps %s: %w", field.Name, err)
+	}
+	return field.Kept(&stored.Spec), false, nil
+}
+
+// refusedFields are the fields of the spec that the API server's validation refuses, without
+// indices and keys. An admission policy that refuses a slice names none.
+func refusedFields(err error) []string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if name := indices.ReplaceAllString(cause.Field, ""); name == "spec" || strings.HasPrefix(name, "spec.") {
+			fields = append(fields, name)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+var indices = regexp.MustCompile(`\[[^\]]*\]`)
+
+// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server
+// dropped a field that it kept before: a feature gate may have been turned off. Until then
+// the answers stay, so that nothing is wrong before the next write. A doubt that was not
+// confirmed is not raised again for a while: something else refuses.
+func (p *Prober) raiseDoubt(err error) {
+	reason := strings.Join(refusedFields(err), ",")
+	if errors.Is(err, errStored) {
+		reason = errStored.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if raised, isKnown := p.doubted[reason]; reason == "" || isKnown && time.Since(raised) < doubtInterval {
+		return
+	}
+	p.doubted[reason] = time.Now()
+	select {
+	case p.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// watchServer calls changed when the API server has been replaced, keeps what it dropped, or drops
+// what it kept. It returns when ctx ends. It follows up a doubt at once, and further doubts
+// not before the next tick.
+func (p *Prober) watchServer(ctx context.Context, changed func()) {
+	version := p.serverVersion(ctx, "")
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	doubts := p.doubts
+	for {
+		isDoubted := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			doubts = p.doubts
+		case <-doubts:
+			isDoubted, doubts = true, nil
+		}
+		now := p.serverVersion(ctx, version)
+		if p.forgetOutdated(ctx, now != version, isDoubted) {
+			changed()
+		}
+		version = now
+	}
+}
+
+// serverVersion is the version of the API server, or the last one if it does not answer.
+func (p *Prober) serverVersion(ctx context.Context, last string) string {
+	info, err := p.version.ServerVersionWithContext(ctx)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Failed to get the API server's version", "err", err)
+		return last
+	}
+	return info.String()
+}
+
+// forgetOutdated drops all answers if the API server has been replaced or one of them has
+// changed: about a field that was dropped, or in doubt also about one that was kept. It
+// reports whether it did.
+func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool) bool {
+	known := map[*features.Field]answer{}
+	p.mu.Lock()
+	for field, last := range p.latest {
+		if last.hasEnded() && last.err == nil {
+			known[field] = last.answer
+		}
+	}
+	p.mu.Unlock()
+	isOutdated := isReplaced
+	for field, last := range known {
+		if !isOutdated && (!last.isKept || isDoubted) {
+			now, err := p.probeField(ctx, field)
+			isOutdated = err == nil && now != last
+		}
+	}
+	if isOutdated {
+		p.mu.Lock()
+		clear(p.latest)
+		clear(p.doubted)
+		p.mu.Unlock()
+	}
+	return isOutdated
+}

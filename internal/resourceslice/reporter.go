@@ -1,0 +1,184 @@
+package resourceslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
+	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// reporter reports by events and metrics what keeps templates from being published. It
+// remembers what it has reported, so that it says each thing once.
+type reporter struct {
+	recorder record.EventRecorder
+	outcomes func(of string, templates map[string]Outcome)
+	owner    *shard.Owner
+	metrics  *metrics
+
+	mu sync.Mutex
+	// hidden has pairs of names: a template, and the one that hides it.
+	hidden map[[2]string]bool
+	// dropped has the fields that the API server drops.
+	dropped map[features.Dropped]bool
+	// owned has the pools that belong to other installations.
+	owned map[facts.SlicesKey]installation.ID
+}
+
+func newReporter(o Options, metrics *metrics) *reporter {
+	return &reporter{
+		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[facts.SlicesKey]installation.ID{},
+	}
+}
+
+// reportOutcomes passes the state of each template on.
+func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
+	if r.outcomes != nil {
+		r.outcomes(key.String(), results.templateOutcomes(desired))
+	}
+}
+
+// reportProblems reports problems by their cause: templates that cannot be rendered for the
+// node, or its annotation. Only a change of the node or of the configuration can help.
+func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) error {
+	var errs []error
+	for _, cause := range slices.Sorted(maps.Keys(problems)) {
+		r.metrics.failing.WithLabelValues(cause).Inc()
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, problems[cause])
+		errs = append(errs, problems[cause])
+	}
+	return loop.Terminal(errors.Join(errs...))
+}
+
+// reportFailure reports an API call that failed, after so many failures before. What the API
+// server refuses for good is reported at once, all else after loop.Patience failures.
+func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
+	if loop.LostRace(err) {
+		return err
+	}
+	_, isLayout := errors.AsType[*plan.LayoutError](err)
+	if _, isOwned := errors.AsType[*installation.OwnedError](err); isLayout || node != nil && isOwned {
+		return r.reportProblems(node, map[string]error{"template": err})
+	}
+	r.metrics.failing.WithLabelValues("api").Inc()
+	isFinal := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	if node != nil && (isFinal || failures >= loop.Patience) {
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
+	}
+	return err
+}
+
+// reportDropped reports each field that the API server drops, once for each source.
+func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []features.Dropped) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, dropped := range all {
+		if r.dropped[dropped] {
+			continue
+		}
+		r.dropped[dropped] = true
+		r.metrics.dropped.WithLabelValues(dropped.Source, dropped.Field.Name).Set(1)
+		err := droppedError(dropped)
+		klog.FromContext(ctx).Error(err, "The API server drops a field of devices", "node", node.Name)
+		if r.owner.Leads() { // all replicas find out
+			r.recordEvent(node, v1alpha1.ReasonFieldsDropped, err)
+		}
+	}
+}
+
+func droppedError(dropped features.Dropped) error {
+	field, effect := dropped.Field, ""
+	if dropped.Source == v1alpha1.DeviceTaintsAnnotation {
+		return fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or remove the annotation",
+			dropped.Source, field.Gate)
+	}
+	if field.Without != "" {
+		effect = ", and its pool is not published, since " + field.Without
+	}
+	return fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or remove the field",
+		field.Name, dropped.Source, effect, field.Gate)
+}
+
+// forgetUnused forgets reports about templates that are gone, or no longer use a dropped
+// field.
+func (r *reporter) forgetUnused(templates []*devices.Template) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for dropped := range r.dropped {
+		if !dropped.InUse(templates) {
+			delete(r.dropped, dropped)
+			r.metrics.dropped.DeleteLabelValues(dropped.Source, dropped.Field.Name)
+		}
+	}
+	isInUse := func(name string) bool {
+		return slices.ContainsFunc(templates, func(t *devices.Template) bool { return t.Name == name })
+	}
+	maps.DeleteFunc(r.hidden, func(pair [2]string, _ bool) bool { return !isInUse(pair[0]) || !isInUse(pair[1]) })
+}
+
+// forgetDropped forgets all reports about dropped fields.
+func (r *reporter) forgetDropped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.dropped)
+	r.metrics.dropped.Reset()
+}
+
+// reportHidden reports a template that another one hides, as an event on its object. One event
+// for each pair is enough, on however many nodes it applies.
+func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t, by := range hidden {
+		pair := [2]string{t.Name, by.Name}
+		if t.Origin.Carrier == nil || r.hidden[pair] {
+			continue
+		}
+		r.hidden[pair] = true
+		r.recordEvent(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
+	}
+}
+
+// reportOwned reports, once, that the pool of a template belongs to another installation.
+func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.Template, owned *installation.OwnedError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owned[t.key] == owned.Owner {
+		return
+	}
+	r.owned[t.key] = owned.Owner
+	klog.FromContext(ctx).Error(owned, "Skipped: the pool belongs to another installation", "pool", t.key)
+	var about runtime.Object = t.node
+	if template.Origin.Carrier != nil {
+		about = template.Origin.Carrier
+	}
+	r.recordEvent(about, v1alpha1.ReasonPoolNotManaged, owned)
+}
+
+// forgetOwned forgets that a pool belonged to another installation.
+func (r *reporter) forgetOwned(pool facts.SlicesKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.owned, pool)
+}
+
+func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {
+	r.recorder.Event(about, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(err))
+}

@@ -1,0 +1,281 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
+)
+
+// interval is the least time from one pass over all objects to the next. While a fleet comes up,
+// the counts change with each node.
+const interval = time.Second
+
+// Writer writes the status of objects when it changes, and at no other time.
+type Writer struct {
+	client dynamic.Interface
+	owner  *shard.Owner
+	// acceptance returns the existing objects of a kind.
+	acceptance func(kind string) map[string]config.Acceptance
+	kinds      []config.Kind
+	// isIdle reports whether all outcomes are known. Until they have been known once, the shown
+	// statuses are from before a restart, and right.
+	isIdle  func() bool
+	wasIdle bool
+	// loop has one key for all objects, so it handles one object at a time.
+	loop *loop.Loop[struct{}]
+	// next is when the next pass may begin.
+	next time.Time
+	// written has the last write to each object.
+	written map[object]lastWrite
+
+	observed
+}
+
+// observed has the outcomes of publishing.
+type observed struct {
+	mu sync.Mutex
+	// outcomes maps a place, which is a node or a shared pool, to the outcomes of templates there.
+	outcomes map[string]map[string]resourceslice.Outcome
+	// unselected maps templates that select no node to the reason.
+	unselected map[string]string
+}
+
+// object identifies an object with a status.
+type object struct {
+	kind, name string
+	uid        types.UID
+}
+
+// lastWrite is what this Writer remembers of an object.
+type lastWrite struct {
+	content any
+	// replacedAt is when it last replaced somebody else's status.
+	replacedAt time.Time
+	// isLogged reports whether the log says already that somebody else writes the status.
+	isLogged bool
+}
+
+// New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the
+// owner leads, and not before isIdle has reported once that all outcomes are known.
+func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, isIdle func() bool, kinds ...config.Kind) *Writer {
+	w := &Writer{
+		client:     client,
+		owner:      owner,
+		acceptance: acceptance,
+		isIdle:     isIdle,
+		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
+		written:    map[object]lastWrite{},
+		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
+	}
+	w.loop = loop.New("status", w.reconcile)
+	owner.OnChange(func(string) {}, w.Changed)
+	return w
+}
+
+// Outcomes replaces the outcomes of templates in one place: on a node, or of a shared pool.
+func (w *Writer) Outcomes(place string, templates map[string]resourceslice.Outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(templates) == 0 {
+		delete(w.outcomes, place)
+	} else {
+		w.outcomes[place] = templates
+	}
+	w.Changed()
+}
+
+// Unselected replaces the reasons why templates select no node, by the names of the templates.
+func (w *Writer) Unselected(byTemplate map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !maps.Equal(w.unselected, byTemplate) {
+		w.unselected = byTemplate
+		w.Changed()
+	}
+}
+
+// Changed queues a pass over all objects.
+func (w *Writer) Changed() {
+	w.loop.Add(struct{}{})
+}
+
+// CheckHealth returns an error if the Writer's loop is stuck.
+func (w *Writer) CheckHealth() error {
+	return w.loop.CheckHealth()
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) {
+	w.loop.Run(ctx, 1)
+}
+
+// reconcile brings the status of every object up to date. If one cannot be written, the next pass
+// tries again; it does not delay the others.
+func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
+	if wait := time.Until(w.next); wait > 0 {
+		w.loop.AddAfter(struct{}{}, wait)
+		return nil
+	}
+	w.next = time.Now().Add(interval)
+	if !w.owner.Leads() {
+		return nil
+	}
+	isIdle := w.isIdle()
+	if w.wasIdle = w.wasIdle || isIdle; !w.wasIdle {
+		w.Changed()
+		return nil
+	}
+	existing := map[object]bool{}
+	for _, kind := range w.kinds {
+		w.reconcileKind(ctx, kind, isIdle, existing)
+	}
+	maps.DeleteFunc(w.written, func(o object, _ lastWrite) bool { return !existing[o] })
+	return nil
+}
+
+// reconcileKind writes the status of the objects of a kind, and adds them to existing. Until all
+// nodes have been reconciled, it skips objects without any outcome.
+func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle bool, existing map[object]bool) {
+	objects := w.acceptance(kind.Name)
+	all := w.sumOutcomes(objects)
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		totals, hasOutcome := all[name]
+		o := object{kind.Name, name, objects[name].Source.GetUID()}
+		existing[o] = true
+		if !isIdle && !hasOutcome && objects[name].Err == nil {
+			w.Changed()
+			continue
+		}
+		patch := plans[kind.Name](w.owner.Installation(), objects[name], totals, metav1.Now())
+		if patch == nil || w.yieldsStatus(ctx, o, patch) {
+			continue
+		}
+		err := w.writePatch(ctx, kind, name, patch)
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
+			w.Changed()
+		}
+		if err == nil {
+			w.recordWrite(o, patch)
+		}
+	}
+}
+
+// A status that somebody else has written is replaced once, and then left alone for a while. If
+// the other writer lives, it has written its status again by then; if it does not, the status was
+// out of date for no longer than that.
+const (
+	// takeInterval applies to the status of another installation.
+	takeInterval = time.Hour
+	// repairInterval applies to a status that is recorded to this installation: an earlier leader,
+	// a person, or a version without records has changed it.
+	repairInterval = 10 * time.Minute
+)
+
+// replacesForeign reports whether a write replaces what somebody else has written: the status of
+// another installation, or a change of the status that this Writer wrote last.
+func (w *Writer) replacesForeign(o object, patch *Patch) bool {
+	return patch.isContested || apiequality.Semantic.DeepEqual(w.written[o].content, patch.Content)
+}
+
+// yieldsStatus reports whether the status is left to somebody else for now.
+func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool {
+	last, interval := w.written[o], repairInterval
+	if patch.isContested {
+		interval = takeInterval
+	}
+	wait := interval - time.Since(last.replacedAt)
+	if wait <= 0 || !w.replacesForeign(o, patch) {
+		return false
+	}
+	if !last.isLogged {
+		klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", patch.owner)
+		last.isLogged = true
+		w.written[o] = last
+	}
+	w.loop.AddAfter(struct{}{}, wait)
+	return true
+}
+
+func (w *Writer) recordWrite(o object, patch *Patch) {
+	last := w.written[o]
+	if w.replacesForeign(o, patch) {
+		last.replacedAt = time.Now()
+	}
+	last.content = patch.Content
+	w.written[o] = last
+}
+
+// writePatch writes a status. A status that is applied yields to a field manager that has written
+// one in the meantime.
+func (w *Writer) writePatch(ctx context.Context, kind config.Kind, name string, patch *Patch) error {
+	body, err := json.Marshal(patch.Body)
+	if err == nil {
+		_, err = w.client.Resource(kind.Resource).Patch(ctx, name, patch.Type, body, patch.Options, "status")
+	}
+	if patch.Type == types.ApplyPatchType && apierrors.IsConflict(err) {
+		klog.FromContext(ctx).Info("Skipped the status of an object; another field manager owns it", "kind", kind.Name, "name", name, "err", err)
+		return nil
+	}
+	return err
+}
+
+// sumOutcomes sums up the outcomes of each object's templates in all places.
+func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]Totals {
+	owners := map[string]string{}
+	for name, object := range objects {
+		for _, template := range object.Templates {
+			owners[template] = name
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := map[string]Totals{}
+	for _, place := range slices.Sorted(maps.Keys(o.outcomes)) {
+		for name, here := range mergeOutcomes(o.outcomes[place], owners) {
+			all[name] = all[name].addOutcome(place, here)
+		}
+	}
+	for _, template := range slices.Sorted(maps.Keys(o.unselected)) {
+		if name, isOwned := owners[template]; isOwned {
+			totals := all[name]
+			totals.unselected = cmp.Or(totals.unselected, o.unselected[template])
+			all[name] = totals
+		}
+	}
+	return all
+}
+
+// mergeOutcomes merges the outcomes of each object's templates in one place. A node counts once,
+// even if several templates of an object select it.
+func mergeOutcomes(outcomes map[string]resourceslice.Outcome, owners map[string]string) map[string]resourceslice.Outcome {
+	all := map[string]resourceslice.Outcome{}
+	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
+		if name, isOwned := owners[template]; isOwned {
+			merged, outcome := all[name], outcomes[template]
+			merged.Slices += outcome.Slices
+			merged.Devices += outcome.Devices
+			merged.HiddenBy = cmp.Or(merged.HiddenBy, outcome.HiddenBy)
+			merged.Problem = cmp.Or(merged.Problem, outcome.Problem)
+			all[name] = merged
+		}
+	}
+	return all
+}

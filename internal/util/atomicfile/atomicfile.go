@@ -1,0 +1,50 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// syncFile is replaced by tests, which see what is synced, and when.
+var syncFile = (*os.File).Sync
+
+// Write replaces a file so that readers see all of it or what was there before, even after a loss of
+// power. A failed Write leaves nothing behind.
+func Write(path string, content []byte, mode fs.FileMode) error {
+	written, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = written.Write(content)
+	if err == nil {
+		err = errors.Join(written.Chmod(mode), syncFile(written)) // the umask would cut the mode
+	}
+	err = errors.Join(err, written.Close())
+	if err == nil {
+		err = os.Rename(written.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(written.Name())))
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// syncFolder makes the names in a folder survive a loss of power. To sync a file does not sync its name.
+func syncFolder(folder string) error {
+	opened, err := os.OpenFile(folder, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = syncFile(opened)
+	if errors.Is(err, syscall.EINVAL) { // a file system that syncs no folders
+		err = nil
+	}
+	return errors.Join(err, opened.Close())
+}

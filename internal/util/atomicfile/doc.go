@@ -1,0 +1,2 @@
+// Package atomicfile writes files at once.
+package atomicfile

@@ -1,0 +1,232 @@
+package suggest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Nearest finds the known word that differs from the given one only in case and separators, or in a
+// letter or two, or else an abbreviation.
+func Nearest(word string, known []string) string {
+	for _, candidate := range known {
+		if withoutSeparators(candidate) == withoutSeparators(word) {
+			return candidate
+		}
+	}
+	nearest, least := "", 1+max(1, len(word)/3)
+	for _, candidate := range known {
+		if d := Distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
+			nearest, least = candidate, d
+		}
+	}
+	return cmp.Or(nearest, findAbbreviation(word, known))
+}
+
+// DidYouMean proposes the known word that is nearest, for the end of an error.
+func DidYouMean[T ~string](word T, known []T) string {
+	words := make([]string, len(known))
+	for i := range known {
+		words[i] = string(known[i])
+	}
+	if nearest := Nearest(string(word), words); nearest != "" {
+		return fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return ""
+}
+
+// findAbbreviation finds a known word that abbreviates the given one, or the other way round.
+func findAbbreviation(word string, known []string) string {
+	const least = 3
+	for _, candidate := range known {
+		short, long := strings.ToLower(word), strings.ToLower(candidate)
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		if len(short) >= least && strings.HasPrefix(long, short) {
+			return candidate
+		}
+	}
+	return ""
+}
+
+// Part finds the shortest known name that has all parts of the given one, in any order: nvidia-h100
+// for h100. Parts are separated by hyphens.
+func Part(name string, known []string) string {
+	found, wanted := "", splitName(name)
+	for _, candidate := range known {
+		isShorter := found == "" || len(candidate) < len(found)
+		if isShorter && len(wanted) > 0 && sets.New(splitName(candidate)...).HasAll(wanted...) {
+			found = candidate
+		}
+	}
+	return found
+}
+
+func splitName(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
+
+func withoutSeparators(word string) string {
+	return separators.Replace(strings.ToLower(word))
+}
+
+// Distance counts the letters to add, drop, change or swap with the next that turn one word into
+// another.
+func Distance(a, b string) int {
+	var before, last []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// Name makes a name of letters, digits and the separator of a text: other
+// characters become separators, of which there are none at the ends.
+func Name(text string, separator string, keep string) string {
+	name := regexp.MustCompile("[^a-zA-Z0-9"+keep+"]").ReplaceAllString(text, separator)
+	return strings.Trim(name, separator+keep)
+}
+
+// Label makes a DNS label of a text.
+func Label(text string) string {
+	return Name(strings.ToLower(text), "-", "")
+}
+
+// Subdomain makes a DNS subdomain of a text. It turns round a domain and a name, as in the name of an
+// extended resource.
+func Subdomain(text string) string {
+	text = strings.ToLower(text)
+	if domain, name, ok := strings.Cut(text, "/"); ok && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
+		text = name + "." + domain
+	}
+	var labels []string
+	for label := range strings.SplitSeq(text, ".") {
+		if label = Label(label); label != "" {
+			labels = append(labels, label)
+		}
+	}
+	return strings.Join(labels, ".")
+}
+
+// Identifier makes a C identifier of a text.
+func Identifier(text string) string {
+	name := Name(text, "_", "")
+	if name != "" && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
+}
+
+// exponent matches exponents so large that arithmetic would not end.
+var exponent = regexp.MustCompile(`[eE][-+]?\d{3,}$`)
+
+// ParseQuantity parses a quantity. The error says what the text must be.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	trimmed := strings.TrimSpace(text)
+	if !exponent.MatchString(trimmed) {
+		if quantity, err := resource.ParseQuantity(trimmed); err == nil {
+			return quantity, nil
+		}
+	}
+	message := "must be a quantity, for example 80Gi"
+	if meant := Quantity(text); meant != "" {
+		message += fmt.Sprintf("; use %q", meant)
+	}
+	if binary := BinaryQuantity(text); binary != "" {
+		message += fmt.Sprintf(", or %q for binary units", binary)
+	}
+	return resource.Quantity{}, errors.New(message)
+}
+
+var amount = regexp.MustCompile(`^\s*([+-]?[0-9.,]+)\s*([kmgtpe]?)(i?)(b|bytes?)?\s*$`)
+
+// Quantity finds the quantity in amounts such as 80GiB, 80 GB and 1,000.
+func Quantity(text string) string {
+	parts := amount.FindStringSubmatch(strings.ToLower(text))
+	if parts == nil {
+		return ""
+	}
+	suffix := strings.ToUpper(parts[2]) + parts[3]
+	if suffix == "K" {
+		suffix = "k"
+	}
+	quantity := strings.ReplaceAll(parts[1], ",", "") + suffix
+	if _, err := resource.ParseQuantity(quantity); err != nil || parts[2] == "" && parts[3] != "" {
+		return ""
+	}
+	return quantity
+}
+
+// BinaryQuantity finds the quantity in binary units that an amount in decimal ones, such as 80GB, may
+// mean.
+func BinaryQuantity(text string) string {
+	parts := amount.FindStringSubmatch(strings.ToLower(text))
+	if parts == nil || parts[2] == "" || parts[3] != "" || parts[4] == "" {
+		return ""
+	}
+	return Quantity(parts[1] + parts[2] + "i")
+}
+
+var numbers = regexp.MustCompile(`^[vV]?\s*([0-9]+)(\.[0-9]+)?(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
+
+// Version turns versions such as 9.0 and v1.02.3 into three numbers.
+func Version(text string) string {
+	parts := numbers.FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
+		return ""
+	}
+	version := make([]string, 3)
+	for i := range version {
+		version[i] = cmp.Or(strings.TrimLeft(parts[i+1], ".0"), "0")
+	}
+	return strings.Join(version, ".") + parts[4]
+}
+
+var span = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)$`)
+
+var units = map[string]string{
+	"": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+	"hr": "h", "hrs": "h", "hour": "h", "hours": "h", "msec": "ms", "millisecond": "ms", "milliseconds": "ms",
+}
+
+// Duration turns spans such as 5, 5 seconds and 1d into a duration.
+func Duration(text string) string {
+	parts := span.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if parts == nil {
+		return ""
+	}
+	number, unit := parts[1], parts[2]
+	if days, err := strconv.Atoi(number); err == nil && (unit == "d" || unit == "day" || unit == "days") {
+		return fmt.Sprintf("%dh", days*24)
+	}
+	unit = cmp.Or(units[unit], unit)
+	if _, err := time.ParseDuration(number + unit); err != nil {
+		return ""
+	}
+	return number + unit
+}

@@ -1,0 +1,174 @@
+package untrusted
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrTooLarge is the error of a file or folder that is over its limit.
+var ErrTooLarge = errors.New("too large")
+
+// opened are the flags of each open: a FIFO must not wait for a writer, and a terminal must not become
+// that of the process.
+const opened = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
+
+// ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
+// that makes such a file makes none.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode()) // some devices do something when they are opened
+	}
+	file, err := os.OpenFile(path, opened|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readRegular(path, file, limit)
+}
+
+// ReadLinked is ReadFile that follows symbolic links: the files of a mounted ConfigMap are links.
+func ReadLinked(path string, limit int64) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode())
+	}
+	file, err := os.OpenFile(path, opened, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readRegular(path, file, limit)
+}
+
+// ReadFileIn is ReadFile that follows symbolic links as long as they stay in a folder: its owner
+// may arrange it, and gets nothing read that it could not read itself.
+func ReadFileIn(folder, path string, limit int64) ([]byte, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, linked := os.Lstat(path); linked == nil {
+			return nil, fmt.Errorf("read %s: it is a symbolic link to nothing", path)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return nil, err
+	}
+	below, isBelow := strings.CutPrefix(resolved, strings.TrimSuffix(folder, "/")+"/")
+	if !isBelow {
+		return nil, fmt.Errorf("read %s: it is a symbolic link out of %s: put the file there", path, folder)
+	}
+	// Whoever replaces a folder by a link meanwhile does not get out either.
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	if info, err := root.Lstat(below); err == nil && !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode())
+	}
+	file, err := root.OpenFile(below, opened, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readRegular(path, file, limit)
+}
+
+// ReadNamed reads a file that the user of the program names, which may be a pipe. A pipe without a
+// writer is empty.
+func ReadNamed(path string, limit int64) ([]byte, error) {
+	file, err := os.OpenFile(path, opened, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return readAtMost(path, file, limit)
+}
+
+// ReadTail reads the last bytes of a regular file.
+func ReadTail(path string, limit int64) ([]byte, error) {
+	file, err := os.OpenFile(path, opened|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode())
+	}
+	if _, err := file.Seek(max(0, info.Size()-limit), io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// readRegular reads a file if it is regular, and closes it.
+func readRegular(path string, file *os.File, limit int64) ([]byte, error) {
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode())
+	}
+	return readAtMost(path, file, limit)
+}
+
+func readAtMost(path string, file *os.File, limit int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("read %s: it has more than %d bytes: %w", path, limit, ErrTooLarge)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+func notRegular(path string, mode fs.FileMode) error {
+	kind := "a device"
+	switch mode.Type() {
+	case fs.ModeDir:
+		kind = "a directory"
+	case fs.ModeNamedPipe:
+		kind = "a FIFO"
+	case fs.ModeSocket:
+		kind = "a socket"
+	case fs.ModeSymlink:
+		kind = "a symbolic link"
+	}
+	return fmt.Errorf("read %s: it is %s, and must be a regular file", path, kind)
+}
+
+// entriesPerRead is how many entries of a folder are read at a time.
+const entriesPerRead = 1000
+
+// ReadDir lists a folder of at most limit entries, in no order.
+func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
+	folder, err := os.OpenFile(path, opened|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	var all []fs.DirEntry
+	for {
+		entries, err := folder.ReadDir(entriesPerRead)
+		all = append(all, entries...)
+		switch {
+		case len(all) > limit:
+			return nil, fmt.Errorf("list %s: it has more than %d entries: %w", path, limit, ErrTooLarge)
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
