@@ -25,6 +25,8 @@ type Extension struct {
 	// AddFlags adds flags, which the help lists after the core's flag of the name FlagsAfter.
 	AddFlags   func(flags *pflag.FlagSet)
 	FlagsAfter string
+	// ClusterRole is the name of the one with the rights that it needs beside those of the core.
+	ClusterRole string
 	// SourceHint says which flags give kwok-dra something to publish.
 	SourceHint string
 	// Complete checks what the flags say, and adds sources of configuration.

@@ -21,7 +21,7 @@ type deviceInventory struct {
 
 // takeInventories takes the inventory that other extensions show, and serves metrics of it.
 func takeInventories(d *deviceInventory) app.Extension {
-	return app.Extension{Start: func(core *app.Core) {
+	return app.Extension{ClusterRole: "kwok-dra-device-taints", Start: func(core *app.Core) {
 		d.rules = taintrules.NewWatcher(core.Client)
 		d.source = live.NewSource(live.Options{Config: core.Config, Caches: core.Caches, Preparer: core.Preparer, Kubelets: d.drivers, TaintRules: d.rules})
 		if core.IsServing { // otherwise nobody sees the rules

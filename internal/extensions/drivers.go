@@ -43,7 +43,8 @@ type realDrivers struct{ *kubelet.Kubelets }
 func runRealDrivers(r *realDrivers) app.Extension {
 	var directory string
 	return app.Extension{
-		FlagsAfter: "manage-single-node",
+		FlagsAfter:  "manage-single-node",
+		ClusterRole: "kwok-dra-real-drivers",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&directory, "plugins-dir", directory, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
 		},
@@ -84,7 +85,8 @@ type containerViews struct {
 func showContainerViews(v *containerViews) app.Extension {
 	var directory string
 	return app.Extension{
-		FlagsAfter: "manage-single-node",
+		FlagsAfter:  "manage-single-node",
+		ClusterRole: "kwok-dra-container-view",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&directory, "container-view", directory, "directory that kwok has under the same path, for what kubectl logs and kubectl exec show of the devices of containers; it takes two writes for each Pod with claims; default: containerView of the configuration, or none")
 		},

@@ -31,7 +31,8 @@ type explanations struct {
 func explainPods(e *explanations) app.Extension {
 	var after time.Duration // 0 means no events
 	return app.Extension{
-		FlagsAfter: "tls-private-key-file",
+		FlagsAfter:  "tls-private-key-file",
+		ClusterRole: "kwok-dra-explaining",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.DurationVar(&after, "explain-pods-after", after,
 				"write an event on Pods with claims that have no node after this time, such as 1m, which says why; it lists the whole cluster for that, of up to 2,000 nodes; 0: no events")

@@ -2,14 +2,42 @@ package extensions
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
 )
+
+// TestClusterRoles: the manifests have the rights of each extension, and none of an extension
+// that does not exist.
+func TestClusterRoles(t *testing.T) {
+	t.Parallel()
+	var needed, written []string
+	for _, extension := range All() {
+		if extension.ClusterRole != "" {
+			needed = append(needed, extension.ClusterRole)
+		}
+	}
+	for _, folder := range []string{"rbac/*", "karpenter/rbac", "container-view"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "kustomize", folder, "role.yaml"))
+		require.NoError(t, err)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var role rbacv1.ClusterRole
+			require.NoError(t, yaml.UnmarshalStrict(content, &role))
+			written = append(written, role.Name)
+		}
+	}
+	require.ElementsMatch(t, needed, written)
+}
 
 // parsed are the options of a command line.
 func parsed(t *testing.T, line string) *app.Options {

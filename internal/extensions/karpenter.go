@@ -20,7 +20,8 @@ func readKarpenterFormats() app.Extension {
 		name      *types.NamespacedName
 	)
 	return app.Extension{
-		FlagsAfter: "enable-crds",
+		FlagsAfter:  "enable-crds",
+		ClusterRole: "kwok-dra-karpenter",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&configMap, "dra-kwok-configmap", configMap, "ConfigMap with the mappings of Karpenter's dra-kwok-driver, usually karpenter/dra-kwok-configmap, as NAMESPACE/NAME, watched live")
 			flags.StringSliceVar(&kinds, "adapters", kinds, "custom resources of Karpenter to read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
