@@ -46,7 +46,7 @@ func explainPods(e *explanations) app.Extension {
 		Start: func(core *app.Core) {
 			e.core = core
 			if after > 0 {
-				events := &eventWriter{after: after, isLeader: core.Owner.Leads, readCluster: e.readCluster, recorder: core.Recorder}
+				events := &eventWriter{after: after, isLeader: core.Owner.Leads, readCluster: e.readWholeCluster, recorder: core.Recorder}
 				events.listUnscheduled = func(ctx context.Context) ([]*corev1.Pod, error) { return listUnscheduledPods(ctx, core.Client) }
 				core.Add(app.Part{Run: events.runUntilDone})
 			}
@@ -70,7 +70,7 @@ func (e *explanations) answerPods(ctx context.Context, names []types.NamespacedN
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	known, err := e.readCluster(ctx)
+	known, err := e.readWholeCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (e *explanations) answerPods(ctx context.Context, names []types.NamespacedN
 	return answers, nil
 }
 
-// readCluster reads the whole cluster, unless it is too large.
-func (e *explanations) readCluster(ctx context.Context) (*why.Cluster, error) {
+// readWholeCluster reads the whole cluster, unless it is too large.
+func (e *explanations) readWholeCluster(ctx context.Context) (*why.Cluster, error) {
 	if nodes := len(e.core.Caches.Nodes.Keys()); nodes > maxExplained {
 		return nil, fmt.Errorf("there are %d nodes, and kwok-dra explains up to %d: ask kwok-dractl why", nodes, maxExplained)
 	}

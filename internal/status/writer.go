@@ -84,7 +84,7 @@ func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind stri
 		written:    map[object]lastWrite{},
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
-	w.loop = loop.New("status", w.reconcile)
+	w.loop = loop.New("status", w.writeStatuses)
 	owner.OnChange(func(string) {}, w.Changed)
 	return w
 }
@@ -126,9 +126,9 @@ func (w *Writer) Run(ctx context.Context) {
 	w.loop.Run(ctx, 1)
 }
 
-// reconcile brings the status of every object up to date. If one cannot be written, the next pass
+// writeStatuses brings the status of every object up to date. If one cannot be written, the next pass
 // tries again; it does not delay the others.
-func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
+func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 	if wait := time.Until(w.next); wait > 0 {
 		w.loop.AddAfter(struct{}{}, wait)
 		return nil

@@ -48,9 +48,9 @@ type Options struct {
 // New makes a Viewer; Run starts it. Without a directory it does nothing.
 func New(o Options) *Viewer {
 	v := &Viewer{Options: o, writer: &writer{client: o.Client}}
-	v.loop = loop.New("views", v.reconcile)
-	o.Config.OnChange(v.enqueueAll)
-	o.Owner.OnChange(v.enqueueNode, v.enqueueAll)
+	v.loop = loop.New("views", v.reconcilePod)
+	o.Config.OnChange(v.enqueuePods)
+	o.Owner.OnChange(v.enqueueNode, v.enqueuePods)
 	v.addHandlers()
 	return v
 }
@@ -87,7 +87,7 @@ func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
 func (v *Viewer) Run(ctx context.Context, workers int) {
 	// Until the leases are known, no node counts as ours, and all folders would be removed.
 	cache.WaitFor(ctx, "", slices.Concat(v.Caches.Synced(), v.Owner.Synced())...)
-	v.enqueueAll()
+	v.enqueuePods()
 	v.loop.Run(ctx, workers)
 }
 
@@ -122,9 +122,9 @@ func (v *Viewer) enqueueUsers(claim *observe.Claim) {
 // allFolders is the key that queues all Pods with a folder or with objects. No Pod has that name.
 var allFolders types.NamespacedName
 
-// enqueueAll queues all Pods with claims, and those that have left a folder. It reads no folder
+// enqueuePods queues all Pods with claims, and those that have left a folder. It reads no folder
 // itself, since the configuration waits for it.
-func (v *Viewer) enqueueAll() {
+func (v *Viewer) enqueuePods() {
 	if !v.isEnabled() {
 		return
 	}
@@ -149,8 +149,8 @@ func (v *Viewer) wantedFolders() (*folders, error) {
 	return v.kept, nil
 }
 
-// reconcile writes, keeps or removes the view of a Pod.
-func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error {
+// reconcilePod writes, keeps or removes the view of a Pod.
+func (v *Viewer) reconcilePod(ctx context.Context, key types.NamespacedName) error {
 	set := v.Config.Current()
 	if set == nil || !v.isEnabled() {
 		return nil

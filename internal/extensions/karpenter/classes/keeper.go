@@ -80,7 +80,7 @@ func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, r
 	}
 	k.loop = loop.New("classes", k.reconcileClass)
 	store.OnChange(k.configChanged)
-	owner.OnChange(func(string) {}, k.enqueueAll)
+	owner.OnChange(func(string) {}, k.enqueueClasses)
 	k.classes.Handle(cache.TypedResourceEventHandlerFuncs[*resourcev1.DeviceClass]{
 		AddFunc:    func(class *resourcev1.DeviceClass) { k.loop.Add(class.Name) },
 		UpdateFunc: func(_, class *resourcev1.DeviceClass) { k.loop.Add(class.Name) },
@@ -114,11 +114,11 @@ func (k *Keeper) configChanged() {
 			k.rewrites.Reset(set.Classes[i].Name)
 		}
 	}
-	k.enqueueAll()
+	k.enqueueClasses()
 }
 
-// enqueueAll queues the classes that exist, and those that should.
-func (k *Keeper) enqueueAll() {
+// enqueueClasses queues the classes that exist, and those that should.
+func (k *Keeper) enqueueClasses() {
 	for _, name := range k.classes.Keys() {
 		k.loop.Add(name)
 	}

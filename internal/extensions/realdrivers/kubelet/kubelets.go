@@ -65,10 +65,10 @@ func New(o Options) *Kubelets {
 		nodeChanged: func(string) {}, podChanged: func(types.NamespacedName) {},
 	}
 	k.metrics = newMetrics(k.countPlugins, o.KubeletMetrics)
-	k.loop = loop.New("kubelets", k.reconcile)
+	k.loop = loop.New("kubelets", k.reconcileNode)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { k.enqueueNode(name) })
-	o.Config.OnChange(k.enqueueAll)
-	o.Owner.OnChange(k.enqueueNode, k.enqueueAll)
+	o.Config.OnChange(k.enqueueNodes)
+	o.Owner.OnChange(k.enqueueNode, k.enqueueNodes)
 	return k
 }
 
@@ -88,7 +88,7 @@ func (k *Kubelets) CheckHealth() error { return k.loop.CheckHealth() }
 // everything that it started has stopped.
 func (k *Kubelets) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", k.Caches.Synced()...)
-	k.enqueueAll()
+	k.enqueueNodes()
 	k.loop.Run(ctx, workers)
 	for _, name := range k.runningNames() {
 		k.stopNode(name) // ctx has ended, so all nodes are stopping already
@@ -116,9 +116,9 @@ func (k *Kubelets) enqueueNode(name string) {
 // allFolders is the key that lists the folders of all nodes. No node has this name.
 const allFolders = ""
 
-// enqueueAll queues all nodes, and all names that have a folder. It reads no files itself, since the
+// enqueueNodes queues all nodes, and all names that have a folder. It reads no files itself, since the
 // configuration store waits for it.
-func (k *Kubelets) enqueueAll() {
+func (k *Kubelets) enqueueNodes() {
 	for _, name := range k.Caches.Nodes.Keys() {
 		k.enqueueNode(name)
 	}
@@ -142,10 +142,10 @@ func (k *Kubelets) enqueueFolders(directory string) error {
 	return nil
 }
 
-// reconcile gives a node a folder and a kubelet that watches it, for as long as the Node exists and
+// reconcileNode gives a node a folder and a kubelet that watches it, for as long as the Node exists and
 // this replica acts for it. What was read of the folder ends with that ownership: another replica may
 // have changed the folder since.
-func (k *Kubelets) reconcile(ctx context.Context, name string) error {
+func (k *Kubelets) reconcileNode(ctx context.Context, name string) error {
 	directory := k.pluginsDirectory()
 	if name == allFolders {
 		return k.enqueueFolders(directory)

@@ -138,7 +138,7 @@ func (p *past) buildInventory() *inventory.Inventory {
 			Driver: name.driver, Name: name.pool, Generation: pool.generation,
 			Slices: pool.slices, SliceCount: pool.count, Usage: pool.usage, Kind: pool.kind, Devices: pool.list,
 		})
-		totals.addPool(name.driver, pool)
+		totals.countAddedPool(name.driver, pool)
 		for i := range pool.list {
 			totals[name.driver].States[pool.list[i].State]++
 		}

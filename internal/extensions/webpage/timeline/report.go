@@ -113,7 +113,7 @@ func (p *past) reportChange(totals totals, found func(Change)) {
 			found(Change{at, kind, where.node, where.driver, where.pool, device.Name, claimNames(device, true)})
 		}
 	})
-	totals.addPool(where.driver, before)
+	totals.countAddedPool(where.driver, before)
 	totals.removePool(where.driver, after)
 	if driver := totals[where.driver]; driver != nil {
 		for state := range driver.States {

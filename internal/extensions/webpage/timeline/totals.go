@@ -10,10 +10,10 @@ import (
 // totals sum up the pools of each driver.
 type totals map[string]*inventory.Driver
 
-// addPool adds a pool that may be nil, without the states of its devices.
-func (t totals) addPool(driver string, pool *pool) { t.countPool(driver, pool, 1) }
+// countAddedPool adds a pool that may be nil, without the states of its devices.
+func (t totals) countAddedPool(driver string, pool *pool) { t.countPool(driver, pool, 1) }
 
-// removePool is the reverse of addPool.
+// removePool is the reverse of countAddedPool.
 func (t totals) removePool(driver string, pool *pool) { t.countPool(driver, pool, -1) }
 
 func (t totals) countPool(driver string, pool *pool, n int) {
