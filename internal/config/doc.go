@@ -1,7 +1,12 @@
-// Package config reads the kinds of kwok-dra's configuration and keeps one validated set of them in
-// force.
+// Package config decides which configuration is in force. In come the texts of files, ConfigMaps,
+// and custom resources; out comes one validated Set, which never changes.
 //
-// In: documents in files, ConfigMaps and custom resources. Out: the set in force, and what became
-// of each document. It never retires anything because a document is broken: decoding is strict, a
-// source is taken whole or not at all, and its last good version stays.
+// The way of a ConfigMap: Run (configmap.go) watches it. syncCarrier (store.go) has
+// observeSources (carrier.go) compare versions and decode new ones (decode.go), decideVersions
+// (decide.go) choose the version of each source, and NewSet (set.go) put their documents
+// together.
+//
+// Decoding is strict. A source is in force as a whole or not at all: if one of its documents is
+// invalid, its last good version stays in force. Nothing here writes to the API server, except
+// events.
 package config

@@ -1,5 +1,5 @@
-// Package devices turns templates and a node into the resource pools that should exist.
-//
-// In: templates and a Node. Out: pools with devices, counters and taints. It is pure: the same
-// input always gives the same pools, so that a restart finds nothing to write.
+// Package devices turns ResourcePoolTemplates and a Node into the resource pools that should exist.
+// Templates and a Node go in, pools with their devices, counter sets and slices come out. It is pure:
+// the same input gives the same pools, so that a restart finds nothing to write, and it never reads
+// a cache, a clock or the API server.
 package devices

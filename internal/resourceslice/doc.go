@@ -1,6 +1,6 @@
-// Package resourceslice publishes, repairs and retires ResourceSlices.
+// Package resourceslice publishes and retires ResourceSlices.
 //
-// In: Nodes and slices from the caches, the set in force. Out: writes of slices, one API call at a
-// time. It never plans: package plan works out what there should be, and the writes between the
-// two. Start reading at Publisher.
+// In go Nodes, the configuration in force and the slices that exist; out come writes of
+// slices, one API call at a time, and events about what keeps templates from being
+// published. Package plan decides what to write. Start reading at reconcile.
 package resourceslice

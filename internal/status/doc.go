@@ -1,6 +1,4 @@
-// Package status writes the status of the custom resources that configure kwok-dra: whether they
-// are in force, and where they are published.
-//
-// In: what became of each document, and the publisher's outcomes. Out: status patches. It never
-// writes over another installation's status.
+// Package status writes the status of custom resources: whether they are in force, and where
+// their devices are published. In come the acceptance of objects and the outcomes of publishing;
+// out come patches of statuses. It knows ResourcePoolTemplates; other kinds are registered.
 package status
