@@ -134,7 +134,7 @@ func (u *user) T() *testing.T { return u.host.T }
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	followed := []string{
-		"Release", "Kustomize", "Existing kwok", "Karpenter", "kwokctl", "Program", "Devices", "Broken device", "Options",
+		"install.yaml", "Kustomize", "Existing kwok", "Karpenter", "kwokctl", "Program", "Devices", "Break a device", "Options",
 		"Replicas", "Secure serving", "Network policy", "Without custom resources", "Uninstall",
 	}
 	require.ElementsMatch(t, followed, slices.Collect(maps.Keys(guide(t))))

@@ -26,7 +26,7 @@ func TestKustomize(t *testing.T) {
 	u.does("Kustomize")
 	u.does("Devices")
 	u.requirePrepared(h100)
-	u.does("Broken device")
+	u.does("Break a device")
 	u.uninstalls(before)
 }
 

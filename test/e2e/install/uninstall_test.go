@@ -19,14 +19,14 @@ func TestRelease(t *testing.T) {
 	manifest, err := u.Manifest(ownVersion)
 	require.NoError(t, err)
 	u.write(string(manifest), "install.yaml")
-	u.does("Release")
+	u.does("install.yaml")
 	u.does("Devices")
 	u.requirePrepared(h100)
 	u.write(profile, "profile", "kustomization.yaml")
 	u.run("kubectl apply -k profile")
 	published, configured := u.slicesOf(h100), u.configMap()
 	require.NotEmpty(t, configured)
-	u.does("Release") // as an upgrade does
+	u.does("install.yaml") // as an upgrade does
 	require.Equal(t, published, u.slicesOf(h100), "slices are as they were")
 	require.Equal(t, configured, u.configMap(), "so is the user's configuration")
 	u.uninstalls(before, "-k kustomize/kwok", "-f install.yaml")
