@@ -123,7 +123,7 @@ func (r *rig) passes(t *testing.T) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(sidecar.Root(), "docs", "guides", "check-a-driver.md"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "All takes a minute and a half")
+	require.Contains(t, string(page), "A run takes a minute and a half")
 	began := time.Now()
 	report, code := r.check(t, "--driver", "file.example.com")
 	require.Greater(t, time.Since(began), 45*time.Second, "the page says far too much")
