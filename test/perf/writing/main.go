@@ -51,39 +51,9 @@ func compareWriters(ctx context.Context, nodes, rounds int) (err error) {
 	if _, err := c.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(sidecar.Root(), "kustomize/crd")); err != nil {
 		return err
 	}
-	client, err := admin.NewClient(c.Kubeconfig())
+	raw, scale, err := newWriters(ctx, c, nodes)
 	if err != nil {
 		return err
-	}
-	programs, err := sidecar.Programs()
-	if err != nil {
-		return err
-	}
-	of, err := target.Read(cli.Streams{}, []string{profile}, &target.Known{})
-	if err != nil {
-		return err
-	}
-	made := of.Nodes("raw", 0, nodes) // the same nodes, of another fleet
-	for _, node := range made {
-		node.Labels[v1alpha1.ScaleLabel] = "raw"
-	}
-	raw := func() (usage, error) {
-		return measureUsage(func() error {
-			return fleet.InParallel(nodes, func(i int) error {
-				_, err := client.CoreV1().Nodes().Create(ctx, made[i], metav1.CreateOptions{})
-				return err
-			})
-		})
-	}
-	scale := func(count int) (usage, error) {
-		command := exec.CommandContext(ctx, filepath.Join(programs, "kwok-dractl"), "--kubeconfig", c.Kubeconfig(), "scale", profile, "--timeout", "0", "--nodes", fmt.Sprint(count))
-		command.Stderr = os.Stderr
-		used, err := measureUsage(command.Run)
-		if err != nil {
-			return usage{}, err
-		}
-		used.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-		return used, nil
 	}
 	if _, err := scale(1); err != nil { // makes the template and the classes
 		return err
@@ -93,7 +63,8 @@ func compareWriters(ctx context.Context, nodes, rounds int) (err error) {
 		var rawNow, scaleNow usage
 		writeRaw := func() (err error) {
 			rawNow, err = raw()
-			return errors.Join(err, client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+			_, removeErr := c.Kubectl(ctx, "delete", "--raw", "/api/v1/nodes")
+			return errors.Join(err, removeErr)
 		}
 		writeScaled := func() (err error) {
 			scaleNow, err = scale(nodes)
@@ -112,6 +83,45 @@ func compareWriters(ctx context.Context, nodes, rounds int) (err error) {
 	}
 	fmt.Printf("fastest of %d rounds: a raw writer %s, kwok-dractl scale %s, ratio %.2f\n", rounds, ofRaw, ofScale, ofScale.took.Seconds()/ofRaw.took.Seconds())
 	return nil
+}
+
+// newWriters returns a writer that does nothing else, and kwok-dractl.
+func newWriters(ctx context.Context, c *cluster.Cluster, nodes int) (raw func() (usage, error), scale func(count int) (usage, error), err error) {
+	client, err := admin.NewClient(c.Kubeconfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	programs, err := sidecar.Programs()
+	if err != nil {
+		return nil, nil, err
+	}
+	of, err := target.Read(cli.Streams{}, []string{profile}, &target.Known{})
+	if err != nil {
+		return nil, nil, err
+	}
+	made := of.Nodes("raw", 0, nodes) // the same nodes, of another fleet
+	for _, node := range made {
+		node.Labels[v1alpha1.ScaleLabel] = "raw"
+	}
+	raw = func() (usage, error) {
+		return measureUsage(func() error {
+			return fleet.InParallel(nodes, func(i int) error {
+				_, err := client.CoreV1().Nodes().Create(ctx, made[i], metav1.CreateOptions{})
+				return err
+			})
+		})
+	}
+	scale = func(count int) (usage, error) {
+		command := exec.CommandContext(ctx, filepath.Join(programs, "kwok-dractl"), "--kubeconfig", c.Kubeconfig(), "scale", profile, "--timeout", "0", "--nodes", fmt.Sprint(count))
+		command.Stderr = os.Stderr
+		used, err := measureUsage(command.Run)
+		if err != nil {
+			return usage{}, err
+		}
+		used.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+		return used, nil
+	}
+	return raw, scale, nil
 }
 
 // usage is what writing has taken.
