@@ -30,8 +30,8 @@ type drivers struct {
 	templates, real plan.Driver
 }
 
-// implementation returns which of the two answers for a driver.
-func (d *drivers) implementation(driver string) plan.Driver {
+// driverFor returns which of the two answers for a driver.
+func (d *drivers) driverFor(driver string) plan.Driver {
 	if d.real.Has(driver) {
 		return d.real
 	}
@@ -39,11 +39,11 @@ func (d *drivers) implementation(driver string) plan.Driver {
 }
 
 // Has implements plan.Driver.
-func (d *drivers) Has(driver string) bool { return d.implementation(driver).Has(driver) }
+func (d *drivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
 
 // Registered implements plan.Driver.
 func (d *drivers) Registered(driver string) (bool, error) {
-	return d.implementation(driver).Registered(driver)
+	return d.driverFor(driver).Registered(driver)
 }
 
 // Prepare implements plan.Driver. Real drivers are asked only if no template fails.
@@ -72,5 +72,5 @@ func (d *drivers) ReportsHealth() bool { return d.templates.ReportsHealth() || d
 
 // Health implements plan.Driver.
 func (d *drivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	return d.implementation(result.Driver).Health(pod, claim, result)
+	return d.driverFor(result.Driver).Health(pod, claim, result)
 }

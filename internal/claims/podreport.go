@@ -30,7 +30,7 @@ func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, fa
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.finishOperation(s, driversOfClaims(s.view), failure)
 	r.emitFailedPrepare(s, failure)
-	r.acknowledge(s, failure)
+	r.acknowledgeFailure(s, failure)
 	retry := time.Now().Add(delay)
 	if s.isWaiting() {
 		r.observer.states.recordFailure(s.key, s.state.uid, failure, retry)
@@ -44,7 +44,7 @@ func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, fa
 // reportUnprepareFailure reports that the claims of a Pod that ends cannot be unprepared yet, and schedules the retry.
 func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, delay time.Duration) {
 	r.finishOperation(s, driversOfClaims(s.view), failure)
-	r.acknowledge(s, failure)
+	r.acknowledgeFailure(s, failure)
 	s.state.memory.UnprepareFailed = true
 	if last := &s.state.unprepareEvent; last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 		*last = reportedFailure{failure.Error(), time.Now()}
@@ -54,8 +54,8 @@ func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, 
 	r.loop.AddAfter(s.key, delay)
 }
 
-// acknowledge has real drivers asked again, if the failure is their answer.
-func (r *podReconciler) acknowledge(s *podSync, failure *plan.Failure) {
+// acknowledgeFailure has real drivers asked again, if the failure is their answer.
+func (r *podReconciler) acknowledgeFailure(s *podSync, failure *plan.Failure) {
 	if kubelets := r.observer.Kubelets; kubelets != nil {
 		kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 	}

@@ -90,19 +90,11 @@ func (w *world) start() {
 	controller := New(options)
 	w.controller = controller
 	w.source = live.NewSource(live.Options{Config: w.store, Caches: caches, Preparer: controller, Kubelets: w.kubelets, TaintRules: noRules{}})
-	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
-	var running sync.WaitGroup
-	running.Go(func() { caches.Run(ctx) })
-	running.Go(func() { pods.Run(ctx) })
+	runs := []func(context.Context){caches.Run, pods.Run, func(ctx context.Context) { controller.Run(ctx, 4) }}
 	if w.owner != nil {
-		running.Go(func() { w.owner.Run(ctx) })
+		runs = append(runs, w.owner.Run)
 	}
-	running.Go(func() { controller.Run(ctx, 4) })
-	w.stop = func() {
-		cancel()
-		running.Wait()
-	}
-	w.t.Cleanup(func() { w.stop() })
+	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, runs...)
 	synctest.Wait()
 }
 

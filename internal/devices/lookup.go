@@ -51,7 +51,7 @@ func (l *Lookup) Device(result *resourcev1.DeviceRequestAllocationResult) (*reso
 	if err != nil {
 		return nil, err
 	}
-	device, err := t.content.byName[result.Device].render(t.newRenderer(l.Node))
+	device, err := t.content.byName[result.Device].renderDevice(t.newRenderer(l.Node))
 	if err != nil {
 		return nil, fmt.Errorf(cannotRender, t.Name, err)
 	}

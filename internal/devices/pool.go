@@ -57,7 +57,7 @@ func (t *Template) NewSharedPool() (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pools[0], pools[0].render(nil)
+	return &pools[0], pools[0].renderDevices(nil)
 }
 
 // findTemplate returns the template of the pool that a device is from, or nil.

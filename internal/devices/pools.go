@@ -75,7 +75,7 @@ func Standing(templates []*Template, node *lifecycle.Object, taints Taints) ([]P
 		return nil, nil, err
 	}
 	for i := range pools {
-		if err := pools[i].render(node); err != nil {
+		if err := pools[i].renderDevices(node); err != nil {
 			return nil, nil, err
 		}
 		if len(taints) > 0 {
@@ -151,8 +151,8 @@ func mergeTemplates(templates []*Template, poolNames map[*Template]string) ([]Po
 // cannotRender is the format of a template's error.
 const cannotRender = "render template %s: %w"
 
-// render adds the labels and devices that the templates of the pool yield for a Node, or for none.
-func (p *Pool) render(node *lifecycle.Object) error {
+// renderDevices adds the labels and devices that the templates of the pool yield for a Node, or for none.
+func (p *Pool) renderDevices(node *lifecycle.Object) error {
 	for _, t := range p.Templates {
 		renderer, labels := t.newRenderer(node), map[string]string{}
 		for i := range t.content.labels {
@@ -167,7 +167,7 @@ func (p *Pool) render(node *lifecycle.Object) error {
 		}
 		p.labels, p.Devices = append(p.labels, labels), slices.Grow(p.Devices, len(t.content.devices))
 		for _, d := range t.content.devices {
-			device, err := d.render(renderer)
+			device, err := d.renderDevice(renderer)
 			if err != nil {
 				return fmt.Errorf(cannotRender, t.Name, err)
 			}
@@ -193,9 +193,9 @@ func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
 	return renderer
 }
 
-// render makes the device for the Node of the renderer. Devices of all Nodes share maps in which
+// renderDevice makes the device for the Node of the renderer. Devices of all Nodes share maps in which
 // nothing is rendered.
-func (d *device) render(renderer *gotemplate.Renderer) (resourcev1.Device, error) {
+func (d *device) renderDevice(renderer *gotemplate.Renderer) (resourcev1.Device, error) {
 	rendered, values := d.Device, d.group.values
 	if len(values) == 0 {
 		return rendered, nil

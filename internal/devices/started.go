@@ -11,7 +11,7 @@ func Started(node *corev1.Node, pods []*corev1.Pod) Pods {
 	return func(t *Template) ([]*DriverPod, bool) {
 		var on []*DriverPod
 		for _, pod := range pods {
-			if t.driverPods.selector.matches(pod) {
+			if t.driverPods.selector.matchesPod(pod) {
 				ready := pod.DeepCopy()
 				ready.Spec.NodeName = node.Name
 				ready.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
@@ -22,7 +22,7 @@ func Started(node *corev1.Node, pods []*corev1.Pod) Pods {
 	}
 }
 
-func (s PodSelector) matches(pod *corev1.Pod) bool {
+func (s PodSelector) matchesPod(pod *corev1.Pod) bool {
 	selector, err := labels.Parse(s.Labels)
 	return err == nil && selector.Matches(labels.Set(pod.Labels)) && (s.Namespace == "" || pod.Namespace == "" || s.Namespace == pod.Namespace)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,21 +67,7 @@ func (w *world) start() {
 	w.driverPods = driverpods.New(w.server, w.store, caches.Slices)
 	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods})
 	w.caches, w.publisher = caches, publisher
-	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var running sync.WaitGroup
-		running.Go(func() { caches.Run(ctx) })
-		running.Go(func() { w.driverPods.Run(ctx) })
-		publisher.Run(ctx, 4)
-		running.Wait()
-	}()
-	w.stop = func() {
-		cancel()
-		<-done
-	}
-	w.t.Cleanup(func() { w.stop() })
+	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, w.driverPods.Run, func(ctx context.Context) { publisher.Run(ctx, 4) })
 	synctest.Wait()
 }
 

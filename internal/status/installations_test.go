@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -75,15 +75,7 @@ func (c *cluster) run(t *testing.T, as installation.ID, nodes int) (stop func())
 	for i := range nodes {
 		w.Outcomes("node "+string(rune('a'+i)), on(1, 8))
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { w.Run(ctx) })
-	stop = func() {
-		cancel()
-		running.Wait()
-	}
-	t.Cleanup(stop)
-	return stop
+	return runtest.UntilEnd(t.Context(), t, w.Run)
 }
 
 // writes are the numbers of nodes that were written in a time.

@@ -42,8 +42,8 @@ func (c *Cluster) adminClient() (*adminClient, error) {
 	}, nil
 }
 
-// succeeds says whether a GET of path succeeds.
-func (a *adminClient) succeeds(ctx context.Context, path string) bool {
+// isServed says whether a GET of path succeeds.
+func (a *adminClient) isServed(ctx context.Context, path string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, nil)
 	if err != nil {
 		return false

@@ -150,10 +150,10 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 // canCreatePods says whether a Pod could be created: without its default ServiceAccount,
 // which the controller manager makes, a namespace takes none.
 func (c *Cluster) canCreatePods(ctx context.Context, api *adminClient) bool {
-	if !api.succeeds(ctx, "/readyz") {
+	if !api.isServed(ctx, "/readyz") {
 		return false
 	}
-	return c.options.isDisabled(ControllerManager) || api.succeeds(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	return c.options.isDisabled(ControllerManager) || api.isServed(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 }
 
 // lastLines returns the last lines of a log.

@@ -52,20 +52,20 @@ func costOfSplitting(arguments []argument) float64 {
 
 func costOfCounting(arguments []argument) (total float64) {
 	for _, a := range arguments {
-		total += elementCost * a.magnitude()
+		total += elementCost * a.magnitudeOf()
 	}
 	return total
 }
 
 func costOfRepeating(arguments []argument) float64 {
-	times := 1 + arguments[0].magnitude() + float64(len(arguments[0].stringValue()))
+	times := 1 + arguments[0].magnitudeOf() + float64(len(arguments[0].stringValue()))
 	return times * max(0, costOfReading(arguments[1:])-elementCost)
 }
 
 // costOfIndenting is for a number of blanks, which even an empty text is given, and a text.
 func costOfIndenting(arguments []argument) float64 {
 	lines := 2 + strings.Count(arguments[1].stringValue(), "\n")
-	return arguments[0].magnitude()*float64(lines) + costOfReading(arguments)
+	return arguments[0].magnitudeOf()*float64(lines) + costOfReading(arguments)
 }
 
 // costOfVersions is for a constraint and a version. Long ones are refused.
@@ -95,7 +95,7 @@ func costOfPairs(arguments []argument) float64 {
 func costOfYAML(arguments []argument) float64 {
 	cost := growth * costOfReading(arguments)
 	for _, a := range arguments {
-		cost *= 1 + 2*a.magnitude()
+		cost *= 1 + 2*a.magnitudeOf()
 	}
 	return cost
 }
@@ -127,7 +127,7 @@ func costOfFormat(arguments []argument) float64 {
 	all, widest := costOfReading(rest), 0.0
 	elements := 1 + all/elementCost
 	for _, a := range rest {
-		widest = max(widest, a.magnitude())
+		widest = max(widest, a.magnitudeOf())
 	}
 	total := growth*float64(len(format)) + all
 	for _, found := range formatVerb.FindAllString(format, -1) {

@@ -91,7 +91,7 @@ func (b *budget) chargedFunctions(names []string) template.FuncMap {
 		case name == chargeRange:
 			charged[name] = b.payRange
 		case name == chargeRound:
-			charged[name] = func(steps int) (string, error) { return "", b.pay(stepCost * float64(steps)) }
+			charged[name] = func(steps int) (string, error) { return "", b.payCost(stepCost * float64(steps)) }
 		case functionCosts[name] != nil:
 			charged[name] = b.chargeCalls(function, functionCosts[name])
 		case ok:
@@ -111,10 +111,10 @@ func (b *budget) chargeCalls(function any, cost callCost) any {
 	out := []reflect.Type{signature.Out(0), reflect.TypeFor[error]()}
 	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(signature.Ins()), out, signature.IsVariadic()), func(given []reflect.Value) []reflect.Value {
 		results := []reflect.Value{reflect.Zero(out[0]), reflect.Zero(out[1])}
-		err := b.pay(stepCost + cost(flattenArguments(given, signature.IsVariadic())))
+		err := b.payCost(stepCost + cost(flattenArguments(given, signature.IsVariadic())))
 		if err == nil {
 			copy(results, call(given))
-			err = b.pay(weightOf(results[0]))
+			err = b.payCost(weightOf(results[0]))
 		}
 		if err != nil {
 			results[1] = reflect.ValueOf(err)
@@ -147,8 +147,8 @@ func flattenArguments(given []reflect.Value, variadic bool) []argument {
 // argument is an argument of a call.
 type argument struct{ reflect.Value }
 
-// magnitude returns the absolute value of an integer, or 0.
-func (a argument) magnitude() float64 {
+// magnitudeOf returns the absolute value of an integer, or 0.
+func (a argument) magnitudeOf() float64 {
 	if !a.CanInt() {
 		return 0
 	}

@@ -101,7 +101,7 @@ type budget struct {
 	output         strings.Builder
 }
 
-func (b *budget) pay(cost float64) error {
+func (b *budget) payCost(cost float64) error {
 	b.allTexts -= cost
 	b.text -= cost
 	if b.allTexts >= 0 && b.text >= 0 { // neither is true for NaN
@@ -112,7 +112,7 @@ func (b *budget) pay(cost float64) error {
 
 // Write pays for output.
 func (b *budget) Write(text []byte) (int, error) {
-	if err := b.pay(outputCost * float64(len(text))); err != nil {
+	if err := b.payCost(outputCost * float64(len(text))); err != nil {
 		return 0, err
 	}
 	return b.output.Write(text)
@@ -121,7 +121,7 @@ func (b *budget) Write(text []byte) (int, error) {
 // payRange pays for what a loop does before its first round: it sorts a map.
 func (b *budget) payRange(over any) (any, error) {
 	if value := reflect.ValueOf(over); value.Kind() == reflect.Map {
-		return over, b.pay(float64(elementCost * value.Len()))
+		return over, b.payCost(float64(elementCost * value.Len()))
 	}
 	return over, nil
 }

@@ -126,14 +126,14 @@ const (
 	busyDegrees   = 75
 )
 
-// interpolate returns the value between idle and busy by how busy the device is.
-func (r *reading) interpolate(idle, busy float64) float64 {
+// scaleByLoad returns the value between idle and busy by how busy the device is.
+func (r *reading) scaleByLoad(idle, busy float64) float64 {
 	return math.Round(idle + (busy-idle)*r.busy/100)
 }
 
-func (r *reading) powerWatts() float64 { return r.interpolate(idlePower*r.board.watts, r.board.watts) }
+func (r *reading) powerWatts() float64 { return r.scaleByLoad(idlePower*r.board.watts, r.board.watts) }
 
-func (r *reading) temperatureCelsius() float64 { return r.interpolate(idleDegrees, busyDegrees) }
+func (r *reading) temperatureCelsius() float64 { return r.scaleByLoad(idleDegrees, busyDegrees) }
 
 // clockMegahertz is the highest clock as soon as there is work.
 func (r *reading) clockMegahertz() float64 {

@@ -78,7 +78,7 @@ func boundJQ(source string) (string, error) {
 	c := &jqChecker{}
 	c.walkNodes(reflect.ValueOf(query))
 	if c.makesValues && c.comparesValues {
-		c.refuse("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
+		c.refuseExpression("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
 	}
 	for _, replace := range c.replacements {
 		replace()
@@ -98,7 +98,7 @@ type jqChecker struct {
 	replacements []func()
 }
 
-func (c *jqChecker) refuse(reason string) {
+func (c *jqChecker) refuseExpression(reason string) {
 	if c.err == nil {
 		c.err = errors.New(reason)
 	}
@@ -132,20 +132,20 @@ func (c *jqChecker) checkNode(node any) {
 	case *gojq.Array, *gojq.Object, *gojq.Reduce, *gojq.Foreach:
 		c.makesValues = true
 	case *gojq.FuncDef:
-		c.refuse("def is not supported")
+		c.refuseExpression("def is not supported")
 	case *gojq.Import:
-		c.refuse("import and include are not supported")
+		c.refuseExpression("import and include are not supported")
 	case *gojq.Term:
 		if n.Format != "" {
-			c.refuse(n.Format + " is not supported; compare the value itself")
+			c.refuseExpression(n.Format + " is not supported; compare the value itself")
 		}
 	case *gojq.String:
 		if len(n.Queries) > 0 {
-			c.refuse(`strings with \( ) are not supported; compare the parts`)
+			c.refuseExpression(`strings with \( ) are not supported; compare the parts`)
 		}
 	case *gojq.Index:
 		if n.IsSlice {
-			c.refuse("slices are not supported; use startswith, endswith or test")
+			c.refuseExpression("slices are not supported; use startswith, endswith or test")
 		}
 	}
 }
@@ -160,10 +160,10 @@ func (c *jqChecker) checkOperator(q *gojq.Query) {
 		}
 	case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
 		if !isNumber(q.Left) && !isNumber(q.Right) {
-			c.refuse(fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op))
+			c.refuseExpression(fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op))
 		}
 	default:
-		c.refuse(fmt.Sprintf("%s is not supported; a selector reads and compares", q.Op))
+		c.refuseExpression(fmt.Sprintf("%s is not supported; a selector reads and compares", q.Op))
 	}
 }
 
@@ -178,7 +178,7 @@ func (c *jqChecker) checkFunction(f *gojq.Func) {
 		c.checkLiterals(f)
 	}
 	if !strings.HasPrefix(f.Name, "$") && !slices.Contains(jqFunctions, f.Name) {
-		c.refuse(fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", ")))
+		c.refuseExpression(fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", ")))
 	}
 }
 
@@ -193,7 +193,7 @@ func stepThrough(q *gojq.Query) *gojq.Query {
 func (c *jqChecker) checkLiterals(f *gojq.Func) {
 	for _, argument := range f.Args {
 		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
-			c.refuse(f.Name + " is supported with a literal string only")
+			c.refuseExpression(f.Name + " is supported with a literal string only")
 		}
 	}
 	if c.err != nil || f.Name != "test" || len(f.Args) == 0 {
@@ -201,7 +201,7 @@ func (c *jqChecker) checkLiterals(f *gojq.Func) {
 	}
 	size := PatternSize(f.Args[0].Term.Str.Str)
 	if size > MaxPatternSize {
-		c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
+		c.refuseExpression(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
 	}
 	c.replacements = append(c.replacements, func() {
 		f.Name = "_test"

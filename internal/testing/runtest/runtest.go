@@ -3,6 +3,7 @@ package runtest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -24,17 +25,19 @@ func QuietContext(t testing.TB) context.Context {
 	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0))))
 }
 
-// UntilEnd runs a function in the background until the test ends, which waits for it.
-func UntilEnd(ctx context.Context, t testing.TB, run func(ctx context.Context)) {
+// UntilEnd runs functions in the background, beside each other, until the test ends or stop is
+// called. Both wait for them.
+func UntilEnd(ctx context.Context, t testing.TB, runs ...func(ctx context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run(ctx)
-	}()
-	t.Cleanup(func() {
+	var running sync.WaitGroup
+	for _, run := range runs {
+		running.Go(func() { run(ctx) })
+	}
+	stop = func() {
 		cancel()
-		<-done
-	})
+		running.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
 }

@@ -80,13 +80,13 @@ func (a *arriving) print(out io.Writer) {
 		share float64
 		aim   string
 	}{{0.5, "<= 50 ms, <= Stage"}, {0.95, "<= Stage"}} {
-		mine, theirs := inMilliseconds(quantile(a.sidecar, row.share)), inMilliseconds(quantile(a.stage, row.share))
+		mine, theirs := inMilliseconds(latencyQuantile(a.sidecar, row.share)), inMilliseconds(latencyQuantile(a.stage, row.share))
 		fmt.Fprintf(out, "Ready to slice, p%.0f, ms\t%.1f\t%.1f\t%.2f\t%s\n", row.share*100, mine, theirs, mine/theirs, row.aim)
 	}
 }
 
-// quantile returns the latency that a share of all, such as 0.5, stay below.
-func quantile(latencies []time.Duration, share float64) time.Duration {
+// latencyQuantile returns the latency that a share of all, such as 0.5, stay below.
+func latencyQuantile(latencies []time.Duration, share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(latencies))
 	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }

@@ -58,6 +58,6 @@ func (b *binding) run(ctx context.Context) error {
 
 func (b *binding) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d Pods bound one at a time\n\tkwok-dra\taim\n", b.newNodes)
-	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p50, ms\t%.1f\t<= 50 ms\n", inMilliseconds(quantile(b.latencies, 0.5)))
-	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p95, ms\t%.1f\t\n", inMilliseconds(quantile(b.latencies, 0.95)))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p50, ms\t%.1f\t<= 50 ms\n", inMilliseconds(latencyQuantile(b.latencies, 0.5)))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p95, ms\t%.1f\t\n", inMilliseconds(latencyQuantile(b.latencies, 0.95)))
 }

@@ -58,9 +58,9 @@ func TestComparisonFails(t *testing.T) {
 func TestAt(t *testing.T) {
 	t.Parallel()
 	latencies := []time.Duration{40, 10, 30, 20}
-	require.EqualValues(t, 30, quantile(latencies, 0.5))
-	require.EqualValues(t, 40, quantile(latencies, 0.95))
-	require.EqualValues(t, 40, quantile(latencies, 1))
+	require.EqualValues(t, 30, latencyQuantile(latencies, 0.5))
+	require.EqualValues(t, 40, latencyQuantile(latencies, 0.95))
+	require.EqualValues(t, 40, latencyQuantile(latencies, 1))
 }
 
 // TestLength: what is told before it starts is of all that is done.

@@ -113,8 +113,8 @@ func editsOf(spec *v1alpha1.ResourcePoolTemplateSpec) containerEdits {
 	}
 }
 
-// render makes the edits for a container, without those that its templates leave empty.
-func (p editsPart) render(c *container) (*v1alpha1.Edits, error) {
+// renderEdits makes the edits for a container, without those that its templates leave empty.
+func (p editsPart) renderEdits(c *container) (*v1alpha1.Edits, error) {
 	var texts []*gotemplate.Text
 	var invalid field.ErrorList
 	p.replaceTemplates(func(text *gotemplate.Text) string {

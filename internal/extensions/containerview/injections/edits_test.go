@@ -86,7 +86,7 @@ func TestRenderEdits(t *testing.T) {
 			edits := validEdits(t, "{perDevice: "+test.edits+"}")
 			require.Nil(t, edits.perClaim.source)
 			for range 2 { // the source does not change
-				made, err := edits.perDevice.render(someContainer())
+				made, err := edits.perDevice.renderEdits(someContainer())
 				require.NoError(t, err)
 				require.Equal(t, &test.want, made)
 			}
@@ -98,10 +98,10 @@ func TestRenderEdits(t *testing.T) {
 func TestRenderEditsOfAll(t *testing.T) {
 	t.Parallel()
 	edits := validEdits(t, `{perClaim: {env: ['ALL={{ range .Devices }}{{ .Device.attributes.model.string }}={{ .Result.device }} {{ end }}']}, perRequest: {env: ['OF={{ .Request }} {{ len .Devices }}']}}`)
-	made, err := edits.perClaim.render(someContainer())
+	made, err := edits.perClaim.renderEdits(someContainer())
 	require.NoError(t, err)
 	require.Equal(t, []string{"ALL=H100=gpu-1 "}, made.Env)
-	made, err = edits.perRequest.render(someContainer())
+	made, err = edits.perRequest.renderEdits(someContainer())
 	require.NoError(t, err)
 	require.Equal(t, []string{"OF=gpu 1"}, made.Env)
 }
@@ -120,7 +120,7 @@ func TestRenderEditsFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := validEdits(t, "{perDevice: "+test.edits+"}").perDevice.render(someContainer())
+			_, err := validEdits(t, "{perDevice: "+test.edits+"}").perDevice.renderEdits(someContainer())
 			require.ErrorContains(t, err, test.want)
 		})
 	}

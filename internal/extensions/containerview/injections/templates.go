@@ -28,7 +28,7 @@ func (t *Templates) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim,
 		if !t.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
 			continue
 		}
-		if err := i.add(result); err != nil {
+		if err := i.addResult(result); err != nil {
 			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, err)
 		}
 	}
@@ -57,33 +57,33 @@ type injector struct {
 	made  []containerview.Injection
 }
 
-// add adds what is injected for a device, and before that what is injected for its claim and
+// addResult adds what is injected for a device, and before that what is injected for its claim and
 // its request, unless it is there.
-func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
+func (i *injector) addResult(result *resourcev1.DeviceRequestAllocationResult) error {
 	template, err := i.Lookup.Template(result)
 	if err != nil {
 		return err
 	}
 	edits := editsOf(template.ResourcePoolTemplateSpec)
 	id := fmt.Sprintf("%s %s", template.Name, i.claim.UID)
-	if err := i.once(id, edits.perClaim, func(c *container) error { return i.all(c, result.Driver, "") }); err != nil {
+	if err := i.applyOnce(id, edits.perClaim, func(c *container) error { return i.applyOfDriver(c, result.Driver, "") }); err != nil {
 		return err
 	}
 	id += " " + result.Request
-	if err := i.once(id, edits.perRequest, func(c *container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
+	if err := i.applyOnce(id, edits.perRequest, func(c *container) error { return i.applyOfDriver(c, result.Driver, result.Request) }); err != nil {
 		return err
 	}
 	device := facts.ResultID(result)
 	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
-	return i.once(id, edits.perDevice, func(c *container) (err error) {
+	return i.applyOnce(id, edits.perDevice, func(c *container) (err error) {
 		c.Result, c.Config = result, templates.ParametersFor(i.claim, result)
 		c.Device, err = i.Lookup.Device(result)
 		return err
 	})
 }
 
-// once renders edits, unless they are there.
-func (i *injector) once(id string, edits editsPart, fill func(*container) error) error {
+// applyOnce renders edits, unless they are there.
+func (i *injector) applyOnce(id string, edits editsPart, fill func(*container) error) error {
 	if edits.source == nil || i.known[id] {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (i *injector) once(id string, edits editsPart, fill func(*container) error)
 	if err := fill(seen); err != nil {
 		return err
 	}
-	rendered, err := edits.render(seen)
+	rendered, err := edits.renderEdits(seen)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (i *injector) once(id string, edits editsPart, fill func(*container) error)
 	return nil
 }
 
-// all gives a container all that a driver has allocated to the claim, or to one request
+// applyOfDriver gives a container all that a driver has allocated to the claim, or to one request
 // of it.
-func (i *injector) all(c *container, driver, request string) error {
+func (i *injector) applyOfDriver(c *container, driver, request string) error {
 	for k := range i.claim.Status.Allocation.Devices.Results {
 		result := &i.claim.Status.Allocation.Devices.Results[k]
 		if result.Driver != driver || request != "" && result.Request != request {

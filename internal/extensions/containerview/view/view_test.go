@@ -104,15 +104,7 @@ func (w *world) start(directory string) {
 		Drivers: func(*config.Set, *corev1.Node) containerview.Drivers { return w.drivers() },
 		Shared:  func() string { return "" },
 	})
-	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
-	var running sync.WaitGroup
-	running.Go(func() { caches.Run(ctx) })
-	running.Go(func() { viewer.Run(ctx, 2) })
-	w.stop = func() {
-		cancel()
-		running.Wait()
-	}
-	w.t.Cleanup(func() { w.stop() })
+	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { viewer.Run(ctx, 2) })
 	synctest.Wait()
 }
 

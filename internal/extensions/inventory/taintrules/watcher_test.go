@@ -1,9 +1,7 @@
 package taintrules
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
 
 var resource = schema.GroupResource{Group: resourcev1.GroupName, Resource: "devicetaintrules"}
@@ -76,14 +76,8 @@ func rulesOf(name string) map[string]runtime.Object {
 func watching(t *testing.T, s *server) (w *Watcher, logged func() string) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	w = NewWatcher(s)
-	var running sync.WaitGroup
-	running.Go(func() { w.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	runtest.UntilEnd(klog.NewContext(t.Context(), logger), t, w.Run)
 	synctest.Wait()
 	return w, func() string { return logger.GetSink().(ktesting.Underlier).GetBuffer().String() }
 }

@@ -1,12 +1,10 @@
 package classes
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,20 +64,15 @@ func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 func (w *world) start(mapName types.NamespacedName, as installation.ID) {
 	t := w.t
 	t.Helper()
-	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
 	keeper := New(w, store, shard.New(shard.Options{Mode: shard.None, Installation: as}), w.recorder)
 	w.keeper = keeper
 	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder, adapters.DRAKwokConfigMap)
-	var running sync.WaitGroup
-	running.Go(func() { configMap.Run(ctx) })
-	running.Go(func() { keeper.Run(ctx) })
+	stop := runtest.UntilEnd(runtest.QuietContext(t), t, configMap.Run, keeper.Run)
 	w.stop = func() {
-		cancel()
-		running.Wait()
+		stop()
 		synctest.Wait()
 	}
-	t.Cleanup(w.stop)
 	synctest.Wait()
 }
 

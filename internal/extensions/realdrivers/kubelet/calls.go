@@ -88,9 +88,9 @@ func (c *calls) lastCall(pod types.UID) call {
 	return call{}
 }
 
-// acknowledge forgets the failed call that a reported error stems from, so that the drivers are asked again.
+// forgetReported forgets the failed call that a reported error stems from, so that the drivers are asked again.
 // Either error may wrap the other: a plan makes a failure of the call's error, or takes the one inside it.
-func (c *calls) acknowledge(pod types.UID, reported error) {
+func (c *calls) forgetReported(pod types.UID, reported error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := c.byPod[pod]; known != nil && !known.isRunning && (errors.Is(reported, known.err) || errors.Is(known.err, reported)) {

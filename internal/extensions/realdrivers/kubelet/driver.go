@@ -205,6 +205,6 @@ func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, request *plan.Call, 
 // no longer gives that answer, and they are asked again.
 func (k *Kubelets) Acknowledge(pod *corev1.Pod, fake *corev1.Node, failure error) {
 	if n := k.runningNode(fake.Name); n != nil {
-		n.calls.acknowledge(pod.UID, failure)
+		n.calls.forgetReported(pod.UID, failure)
 	}
 }

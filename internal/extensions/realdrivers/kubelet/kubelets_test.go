@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,15 +71,7 @@ func (w *world) start(directory string) {
 	caches := observe.New(w.Server, managed)
 	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Recorder: w.events, Directory: directory, WipeDelay: WipeDelay})
 	w.kubelets = kubelets
-	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
-	var running sync.WaitGroup
-	running.Go(func() { caches.Run(ctx) })
-	running.Go(func() { kubelets.Run(ctx, 2) })
-	w.stop = func() {
-		cancel()
-		running.Wait()
-	}
-	w.t.Cleanup(func() { w.stop() })
+	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { kubelets.Run(ctx, 2) })
 	synctest.Wait()
 }
 

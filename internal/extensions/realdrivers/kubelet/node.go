@@ -155,7 +155,7 @@ func (n *node) applyConditions(ctx context.Context, fake *corev1.Node) error {
 		}
 		n.source.uid = fake.UID
 	}
-	isRestarting, isGone := n.stages.update(lifecycle.PluginOf(fake), kubeletRestartTime(fake))
+	isRestarting, isGone := n.stages.recordPlugin(lifecycle.PluginOf(fake), kubeletRestartTime(fake))
 	if isRestarting {
 		klog.FromContext(ctx).V(2).Info("Restarting the kubelet of the node", "node", n.name)
 		n.claims.Restart()
@@ -166,8 +166,8 @@ func (n *node) applyConditions(ctx context.Context, fake *corev1.Node) error {
 	return nil
 }
 
-// update reports whether the kubelet restarts with this update, and whether plugins are gone since.
-func (s *stagedState) update(now lifecycle.Plugin, restartedAt metav1.Time) (isRestarting, isGone bool) {
+// recordPlugin reports whether the kubelet restarts with this update, and whether plugins are gone since.
+func (s *stagedState) recordPlugin(now lifecycle.Plugin, restartedAt metav1.Time) (isRestarting, isGone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	isGone = now == lifecycle.PluginGone && s.plugin != lifecycle.PluginGone
