@@ -15,6 +15,7 @@ func All() []app.Extension {
 		watchDriverPods(pods),
 		runRealDrivers(drivers),
 		showContainerViews(views),
+		servePodResources(drivers),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),

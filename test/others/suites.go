@@ -44,6 +44,8 @@ type suite struct {
 	// containerView says that the suite reads logs of containers, which then show what the
 	// containers see of their devices.
 	containerView bool
+	// podResources says that the suite reads the PodResources sockets of nodes.
+	podResources bool
 	// sidecar are more arguments for kwok-dra.
 	sidecar []string
 	// commands are the programs that install starts. They are built before the cluster starts,
@@ -86,7 +88,7 @@ type leftOut struct {
 // suites are all, in the order in which they run.
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
-	kubeStateMetrics, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
+	kubeStateMetrics, nodeFeatureDiscovery, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
 	kaiAllocate, kaiReclaim, kaiPreempt, volcano, clusterAutoscaler,
 }
 

@@ -19,6 +19,8 @@ type world struct {
 	sidecar *sidecar.Process
 	// checkout is where the suite is from, if no module of it is published.
 	checkout build.Checkout
+	// plugins is the directory with the folders of nodes, if the suite has one.
+	plugins string
 	// programs are the paths of the suite's commands.
 	programs map[command]string
 	// installed is what runs there for the suite.
@@ -90,7 +92,11 @@ func (w *world) stop() error {
 	if w.installed.stop != nil {
 		err = w.installed.stop()
 	}
-	return errors.Join(err, w.Stop())
+	err = errors.Join(err, w.Stop())
+	if w.plugins != "" {
+		err = errors.Join(err, os.RemoveAll(w.plugins))
+	}
+	return err
 }
 
 // manifests is the folder of what a suite gets.
@@ -117,6 +123,13 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	if s.containerView {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
+	}
+	if s.podResources {
+		// The paths of sockets are short.
+		if w.plugins, err = os.MkdirTemp("", "p"); err != nil {
+			return fmt.Errorf("make the directory of nodes: %w", err)
+		}
+		arguments = append(arguments, "--plugins-dir", w.plugins, "--pod-resources")
 	}
 	process, err := sidecar.Start(ctx, w.Cluster, arguments...)
 	if err != nil {

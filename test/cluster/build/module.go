@@ -8,8 +8,9 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// unreleased is how a repository requires its own unpublished parts.
-const unreleased = "v0.0.0"
+// unreleased are the versions by which a repository requires its own parts: the one that people write, and the one that the go
+// command writes.
+var unreleased = map[string]bool{"v0.0.0": true, "v0.0.0-00010101000000-000000000000": true}
 
 // scratchModule returns the go.mod of a module that builds source with exactly
 // the dependencies that source itself was released with: gomod is the go.mod
@@ -17,8 +18,8 @@ const unreleased = "v0.0.0"
 // replaces parts by local paths, because those paths exist in its repository only.
 //
 // parts is the version under which the parts required as v0.0.0 are published,
-// as Kubernetes does with its staging modules; the other locally replaced
-// modules are published under the very version that is required.
+// as Kubernetes does with its staging modules. Without it, a part below the path of source has the version of source. The other
+// locally replaced modules are published under the very version that is required.
 func scratchModule(gomod []byte, source module.Version, parts string) ([]byte, error) {
 	f, err := modfile.Parse(source.String()+"/go.mod", gomod, nil)
 	if err != nil {
@@ -33,7 +34,7 @@ func scratchModule(gomod []byte, source module.Version, parts string) ([]byte, e
 		func() error { return scratch.AddModuleStmt("scratch") },
 		func() error { return addLanguage(scratch, f) },
 		func() error { return scratch.AddRequire(source.Path, source.Version) },
-		func() error { return addRequires(scratch, f, local, parts) },
+		func() error { return addRequires(scratch, f, local, func(path string) string { return versionOfPart(path, source, parts) }) },
 		func() error { return addReplaces(scratch, f, local) },
 	}
 	for _, step := range steps {
@@ -62,14 +63,22 @@ func addLanguage(scratch, f *modfile.File) error {
 	return nil
 }
 
-func addRequires(scratch, f *modfile.File, local map[string]bool, parts string) error {
+// versionOfPart is the version under which a part is published, or "".
+func versionOfPart(path string, source module.Version, parts string) string {
+	if parts == "" && strings.HasPrefix(path, source.Path+"/") {
+		return source.Version
+	}
+	return parts
+}
+
+func addRequires(scratch, f *modfile.File, local map[string]bool, versionOf func(path string) string) error {
 	for _, require := range f.Require {
 		path, version := require.Mod.Path, require.Mod.Version
-		// Only the bare v0.0.0: pseudo-versions start with it too.
-		if !local[path] || version != unreleased {
+		if !local[path] || !unreleased[version] {
 			scratch.AddNewRequire(path, version, require.Indirect)
 			continue
 		}
+		parts := versionOf(path)
 		if parts == "" {
 			return fmt.Errorf("require %s: it is unreleased", path)
 		}

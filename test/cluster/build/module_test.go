@@ -20,6 +20,16 @@ func TestScratchModule(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
+// TestPartOfSource: a part of the repository has the version of the module whose path it is below.
+func TestPartOfSource(t *testing.T) {
+	t.Parallel()
+	const gomod = "module example.com/m\n\nrequire example.com/m/api v0.0.0-00010101000000-000000000000\n\nreplace example.com/m/api => ./api\n"
+	got, err := scratchModule([]byte(gomod), module.Version{Path: "example.com/m", Version: "v1.2.3"}, "")
+	require.NoError(t, err)
+	require.Contains(t, string(got), "example.com/m/api v1.2.3")
+	require.Contains(t, string(got), "replace example.com/m/api => example.com/m/api v1.2.3")
+}
+
 func TestScratchModuleRefuses(t *testing.T) {
 	t.Parallel()
 	source := module.Version{Path: "example.com/m", Version: "v1.0.0"}

@@ -30,6 +30,7 @@ func sideBySide(s *scene) {
 	entries("of-driver", 0)
 	prepared := d.File(s.deviceOf(node, "of-driver"))
 	require.FileExists(s, prepared)
+	agentSees(s, d)
 
 	d.fails(prepare)
 	s.createPod("mixed", node, "made", node)

@@ -72,7 +72,7 @@ func newGeneralScene(t *testing.T, options cluster.Options) *scene {
 
 func (s *scene) startKwokDRA() {
 	s.Helper()
-	s.kwokDRA = s.Sidecar("--plugins-dir", s.plugins)
+	s.kwokDRA = s.Sidecar("--plugins-dir", s.plugins, "--pod-resources")
 }
 
 // TestDrivers: a driver is served as by a kubelet, and beside others.

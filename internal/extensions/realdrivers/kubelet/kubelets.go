@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -39,6 +40,8 @@ type Kubelets struct {
 	// nodeChanged and podChanged are the callbacks of OnChange.
 	nodeChanged func(name string)
 	podChanged  func(key types.NamespacedName)
+	// beside runs beside each node.
+	beside []func(ctx context.Context, node, folder string)
 }
 
 // Options configure Kubelets. All but Owner, Recorder, Directory and KubeletMetrics are required.
@@ -76,6 +79,19 @@ func New(o Options) *Kubelets {
 // have answered a Call for a Pod. Call OnChange before Run.
 func (k *Kubelets) OnChange(node func(name string), pod func(key types.NamespacedName)) {
 	k.nodeChanged, k.podChanged = node, pod
+}
+
+// RunBeside has a function run for each node that has a folder, until the node's context ends. Call RunBeside before Run.
+func (k *Kubelets) RunBeside(run func(ctx context.Context, node, folder string)) {
+	k.beside = append(k.beside, run)
+}
+
+// PreparedClaim returns what the kubelet of a node knows of a claim of real drivers, or nil.
+func (k *Kubelets) PreparedClaim(node string, claim types.NamespacedName) *claiminfo.Info {
+	if n := k.runningNode(node); n != nil {
+		return n.claims.Info(claim)
+	}
+	return nil
 }
 
 // Metrics collects the metrics of plugins.

@@ -93,6 +93,9 @@ func (k *Kubelets) startNode(ctx context.Context, directory string, fake *corev1
 		Calls:         k.metrics.observeCall,
 	})
 	n.lifetime.running.Go(func() { n.watchSockets(ctx) })
+	for _, run := range k.beside {
+		n.lifetime.running.Go(func() { run(ctx, fake.Name, folder.Path) })
+	}
 	for driver := range drivers {
 		// A driver has to come back after each start of a kubelet.
 		n.wipes.scheduleWipe(driver) //nolint:contextcheck // it goes on as long as the node

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -136,6 +137,19 @@ func (c *Cache) Prepared(pod types.UID, claim *resourcev1.ResourceClaim) bool {
 	defer c.mu.Unlock()
 	info := c.infos[keyOf(claim)]
 	return info != nil && info.ClaimUID == claim.UID && info.isPrepared && info.PodUIDs.Has(string(pod))
+}
+
+// Info returns what is known of a claim, or nil.
+func (c *Cache) Info(claim types.NamespacedName) *Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.infos[claim]
+	if info == nil {
+		return nil
+	}
+	known := *info
+	known.PodUIDs, known.DriverState = info.PodUIDs.Clone(), maps.Clone(info.DriverState)
+	return &known
 }
 
 // Pods returns the Pods that claims are prepared or being prepared for.
