@@ -94,7 +94,9 @@ func (w *world) compareFingerprints(ctx context.Context) error {
 		return err
 	}
 	var pods struct {
-		Items []struct{ Metadata struct{ Namespace, Name string } }
+		Items []struct {
+			Metadata struct{ Namespace, Name string }
+		}
 	}
 	if err := json.Unmarshal([]byte(out), &pods); err != nil {
 		return fmt.Errorf("read the Pods of node %s: %w", agentNode, err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -80,7 +79,7 @@ func TestServe(t *testing.T) {
 	require.Empty(t, allocatable.GetDevices())
 
 	stop()
-	_, err = net.DialTimeout("unix", filepath.Join(folder, "pod-resources", "kubelet.sock"), time.Second)
+	_, err = new(net.Dialer).DialContext(t.Context(), "unix", filepath.Join(folder, "pod-resources", "kubelet.sock"))
 	require.Error(t, err, "nobody listens after the node")
 }
 
@@ -108,7 +107,7 @@ func TestSilentClients(t *testing.T) {
 	_, err := client.List(t.Context(), &podresourcesv1.ListPodResourcesRequest{}, grpc.WaitForReady(true))
 	require.NoError(t, err)
 	for range 2 * maxConnections {
-		silent, err := net.Dial("unix", filepath.Join(folder, "pod-resources", "kubelet.sock"))
+		silent, err := new(net.Dialer).DialContext(t.Context(), "unix", filepath.Join(folder, "pod-resources", "kubelet.sock"))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = silent.Close() }) // the server has closed most of them
 	}
