@@ -105,16 +105,16 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Name makes a name of letters, digits and the separator of a text: other
-// characters become separators, of which there are none at the ends.
-func Name(text string, separator string, keep string) string {
-	name := regexp.MustCompile("[^a-zA-Z0-9"+keep+"]").ReplaceAllString(text, separator)
-	return strings.Trim(name, separator+keep)
+// replaceOthers makes a name of letters, digits and the separator of a text: other characters than
+// these and the kept ones become separators, of which there are none at the ends.
+func replaceOthers(text, separator, kept string) string {
+	name := regexp.MustCompile("[^a-zA-Z0-9"+kept+"]").ReplaceAllString(text, separator)
+	return strings.Trim(name, separator+kept)
 }
 
 // Label makes a DNS label of a text.
 func Label(text string) string {
-	return Name(strings.ToLower(text), "-", "")
+	return replaceOthers(strings.ToLower(text), "-", "")
 }
 
 // Subdomain makes a DNS subdomain of a text. It turns round a domain and a name, as in the name of an
@@ -124,18 +124,42 @@ func Subdomain(text string) string {
 	if domain, name, ok := strings.Cut(text, "/"); ok && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
 		text = name + "." + domain
 	}
-	var labels []string
-	for label := range strings.SplitSeq(text, ".") {
-		if label = Label(label); label != "" {
-			labels = append(labels, label)
+	return replaceParts(text, ".", Label)
+}
+
+// PoolName makes DNS subdomains with slashes between them of a text.
+func PoolName(text string) string {
+	return replaceParts(text, "/", Subdomain)
+}
+
+// replaceParts replaces the parts of a text between separators, and drops empty ones.
+func replaceParts(text, separator string, replace func(string) string) string {
+	var parts []string
+	for part := range strings.SplitSeq(text, separator) {
+		if part = replace(part); part != "" {
+			parts = append(parts, part)
 		}
 	}
-	return strings.Join(labels, ".")
+	return strings.Join(parts, separator)
+}
+
+// LabelValue makes the value of a label of a text.
+func LabelValue(text string) string {
+	return replaceOthers(text, "-", "_.")
+}
+
+// LabelKey makes the key of a label of a text: a name, with or without a domain before it.
+func LabelKey(text string) string {
+	domain, name, hasDomain := strings.Cut(text, "/")
+	if !hasDomain {
+		return LabelValue(text)
+	}
+	return strings.TrimPrefix(Subdomain(domain)+"/"+LabelValue(name), "/")
 }
 
 // Identifier makes a C identifier of a text.
 func Identifier(text string) string {
-	name := Name(text, "_", "")
+	name := replaceOthers(text, "_", "")
 	if name != "" && name[0] <= '9' {
 		name = "_" + name
 	}

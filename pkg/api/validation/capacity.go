@@ -15,21 +15,6 @@ import (
 // maxValidValues is a limit of the API server that its API does not export.
 const maxValidValues = 10
 
-func validateCapacities(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, shared bool, at checker) {
-	checkValues(at, capacities, func(name resourcev1.QualifiedName, capacity v1alpha1.Capacity, at checker) {
-		validateQualifiedName(string(name), at)
-		policy := at.atField("requestPolicy")
-		if capacity.RequestPolicy != nil && !shared {
-			policy.addForbidden("only with allowMultipleAllocations: true on the device")
-		}
-		if v1alpha1.IsTemplate(capacity.Value) {
-			validatePolicy(capacity.RequestPolicy, nil, policy)
-		} else if value, err := suggest.ParseQuantity(capacity.Value); at.requireThat(err == nil, capacity.Value, "%v", err) {
-			validatePolicy(capacity.RequestPolicy, &value, policy)
-		}
-	})
-}
-
 // ResolveCapacity makes the upstream capacity of a text, which is the value with its templates
 // rendered. The error says what the text must be.
 func ResolveCapacity(c v1alpha1.Capacity, text string) (resourcev1.DeviceCapacity, error) {
@@ -47,35 +32,33 @@ func ResolveCapacity(c v1alpha1.Capacity, text string) (resourcev1.DeviceCapacit
 func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
 	switch {
 	case policy == nil, len(policy.ValidValues) == 0 && policy.ValidRange == nil:
+		return
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
-		at.addForbidden("validValues and validRange exclude each other")
+		at.addErrors(field.Forbidden(at.path, "validValues and validRange exclude each other"))
+		return
 	case policy.Default == nil:
-		at.atField("default").addRequired("what a request takes that does not say how much")
+		at.addErrors(field.Required(at.path.Child("default"), "what a request takes that does not say how much"))
+		return
 	case policy.ValidRange != nil:
 		validateRange(policy, capacity, at)
-	default:
-		validateValues(policy, capacity, at.atField("validValues"))
+		return
 	}
-}
-
-func validateValues(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	at.tooMany(len(policy.ValidValues), maxValidValues)
+	values := at.atField("validValues")
+	values.limitItems(len(policy.ValidValues), maxValidValues)
 	for i := range policy.ValidValues {
-		value, at := &policy.ValidValues[i], at.atIndex(i)
+		value, before, at := &policy.ValidValues[i], &policy.ValidValues[max(0, i-1)], values.atIndex(i)
 		at.atMost(value, capacity, "the capacity")
-		if i == 0 {
-			continue
-		}
-		switch before := &policy.ValidValues[i-1]; {
+		switch {
+		case i == 0:
 		case value.Cmp(*before) < 0:
 			at.addInvalid(value.String(), "must not be less than the value before it, %s: sort them", before)
 		case value.Cmp(*before) == 0:
-			at.addDuplicate(value.String())
+			at.addErrors(field.Duplicate(at.path, value.String()))
 		case value.Value() == before.Value():
 			at.addInvalid(value.String(), "must differ from %s when both are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", before)
 		}
 	}
-	at.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
+	values.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
 }
 
 func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
@@ -95,62 +78,42 @@ func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.
 // If one has a fraction, thousandths count instead, which needs the feature gate
 // DRAFractionalCapacityRange of Kubernetes 1.37.
 func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	given, step, limits := policy.ValidRange, policy.ValidRange.Step, at.atField("validRange")
-	ends := []bound{{policy.Default, at.atField("default")}, {given.Max, limits.atField("max")}}
-	all := slices.Concat(ends, []bound{{given.Min, limits.atField("min")}, {step, limits.atField("step")}})
-	milli, before := slices.ContainsFunc(all, bound.isFraction), at.countErrors()
-	for _, b := range all {
-		if milli || step != nil {
-			b.validateScale(milli)
-		}
+	type number struct {
+		*resource.Quantity
+		at checker
 	}
-	if step == nil || at.countErrors() > before || !limits.atField("step").moreThanZero(step) {
+	least, step, limits := policy.ValidRange.Min, policy.ValidRange.Step, at.atField("validRange")
+	all := []number{{policy.Default, at.atField("default")}, {policy.ValidRange.Max, limits.atField("max")}, {least, limits.atField("min")}, {step, limits.atField("step")}}
+	all = slices.DeleteFunc(all, func(n number) bool { return n.Quantity == nil })
+	hasFraction := slices.ContainsFunc(all, func(n number) bool { return !new(n.DeepCopy()).RoundUp(0) })
+	if step == nil && !hasFraction {
 		return
 	}
-	first := given.Min.DeepCopy()
+	before := len(*at.errs)
+	for _, n := range all {
+		switch {
+		case n.Sign() < 0:
+			n.at.notNegative(n.Quantity)
+		case n.CmpInt64(math.MaxInt64) > 0:
+			n.at.addInvalid(n.String(), "must be an integer of 64 bits")
+		case hasFraction && n.Cmp(*resource.NewMilliQuantity(n.MilliValue(), n.Format)) != 0:
+			n.at.addInvalid(n.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
+		}
+	}
+	if step == nil || len(*at.errs) > before || !limits.atField("step").moreThanZero(step) {
+		return
+	}
+	first := least.DeepCopy()
 	first.Add(*step)
 	limits.atField("step").requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
 		"min and one step, %s, must be at most the capacity, %s", &first, capacity)
-	for _, end := range ends {
-		end.validateSteps(given, milli)
+	for _, end := range all[:len(all)-1] { // without step itself
+		switch wholeSteps := (end.Value()-least.Value())%step.Value() == 0; {
+		case end.Cmp(*least) < 0: // reported already
+		case hasFraction && (end.MilliValue()-least.MilliValue())%step.MilliValue() != 0, !hasFraction && !wholeSteps:
+			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s", step, least)
+		case !wholeSteps:
+			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", step, least)
+		}
 	}
-}
-
-// bound is a number of a policy, or nil, with its path.
-type bound struct {
-	value *resource.Quantity
-	at    checker
-}
-
-// validateSteps checks that a number of steps leads from min to the number.
-func (b bound) validateSteps(given *resourcev1.CapacityRequestPolicyRange, milli bool) {
-	switch {
-	case b.value == nil, b.value.Cmp(*given.Min) < 0:
-	case milli && (b.value.MilliValue()-given.Min.MilliValue())%given.Step.MilliValue() != 0,
-		!milli && (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-		b.at.addInvalid(b.value.String(), "must be some steps of %s from min, %s", given.Step, given.Min)
-	case (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-		b.at.addInvalid(b.value.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", given.Step, given.Min)
-	}
-}
-
-// validateScale refuses numbers that steps cannot be counted with.
-func (b bound) validateScale(milli bool) {
-	switch {
-	case b.value == nil:
-	case b.value.Sign() < 0:
-		b.at.notNegative(b.value)
-	case b.value.CmpInt64(math.MaxInt64) > 0:
-		b.at.addInvalid(b.value.String(), "must be an integer of 64 bits")
-	case milli && b.value.Cmp(*resource.NewMilliQuantity(b.value.MilliValue(), b.value.Format)) != 0:
-		b.at.addInvalid(b.value.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
-	}
-}
-
-func (b bound) isFraction() bool {
-	if b.value == nil {
-		return false
-	}
-	copied := b.value.DeepCopy()
-	return !copied.RoundUp(0)
 }
