@@ -23,9 +23,7 @@ type Text struct {
 var leadingComments = regexp.MustCompile(`^(?:[ \t\r\n]|#[^\n]*)*`)
 
 // IsEmpty reports whether the document has only comments.
-func (t Text) IsEmpty() bool { return isOnlyComments(t.Data) }
-
-func isOnlyComments(text []byte) bool { return len(leadingComments.Find(text)) == len(text) }
+func (t Text) IsEmpty() bool { return len(leadingComments.Find(t.Data)) == len(t.Data) }
 
 // byteOrderMark begins texts that were written on Windows. It also stands in the middle of files
 // that were put together by cat.
@@ -77,7 +75,7 @@ func appendValues(all []Text, document Text) []Text {
 		}
 		decoder := json.NewDecoder(bytes.NewReader(value))
 		var raw json.RawMessage
-		if decoder.Decode(&raw) != nil || isOnlyComments(value[decoder.InputOffset():]) {
+		if decoder.Decode(&raw) != nil || (Text{Data: value[decoder.InputOffset():]}).IsEmpty() {
 			return append(all, document)
 		}
 		line, end := document.Line+bytes.Count(comments, []byte("\n")), decoder.InputOffset()
@@ -87,31 +85,27 @@ func appendValues(all []Text, document Text) []Text {
 	}
 }
 
-var (
-	// afterEnd matches text after a line of three dots, which ends a document.
-	afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
-	// blockMapping matches the first line of an object in block style, which only a line
-	// of dots or dashes can end.
-	blockMapping = regexp.MustCompile(`^(\s*(#.*)?\n)*[\w.-]+:\s`)
-)
+// afterEnd matches text after a line of three dots, which ends a document.
+var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
 
 // Trailing returns the problem of a text with more than one document, or nil. The YAML library
 // would drop the others silently.
 func Trailing(text []byte) *Problem {
+	_, problem := firstNode(text)
+	return problem
+}
+
+// firstNode returns the node of the only document of a text, which is empty if the text is no YAML,
+// or the problem of a text with more than one.
+func firstNode(text []byte) (first yaml.Node, problem *Problem) {
 	const fix = "begin a document with the line ---"
 	if afterEnd.Match(text) {
-		return &Problem{Text: "there is text after the end of the document, the line ...: " + fix}
-	}
-	if blockMapping.Match(text) || json.Valid(text) {
-		return nil
+		return first, &Problem{Text: "there is text after the end of the document, the line ...: " + fix}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var first, second yaml.Node
-	if decoder.Decode(&first) != nil {
-		return nil // the whole text is no YAML
+	var second yaml.Node
+	if decoder.Decode(&first) == nil && !errors.Is(decoder.Decode(&second), io.EOF) {
+		return first, &Problem{Text: "there is text after the end of the document: " + fix}
 	}
-	if err := decoder.Decode(&second); errors.Is(err, io.EOF) {
-		return nil
-	}
-	return &Problem{Text: "there is text after the end of the document: " + fix}
+	return first, nil
 }

@@ -47,7 +47,7 @@ func (d Document) Items() (items []Document, isList bool) {
 // Parse parses a document. It returns a problem if the document is no valid YAML, together with
 // as much of the document as can be read.
 func Parse(text []byte) (Document, Problems) {
-	data, problems := JSON(text)
+	data, node, problems := parseText(text)
 	if data == nil {
 		return Document{}, problems
 	}
@@ -57,19 +57,23 @@ func Parse(text []byte) (Document, Problems) {
 	if err := decoder.Decode(&value); err != nil {
 		return Document{}, Problems{{Text: "no valid JSON: " + err.Error()}}
 	}
-	var node yaml.Node
-	if yaml.Unmarshal(text, &node) != nil || len(node.Content) == 0 {
-		node.Content = []*yaml.Node{{}}
-	}
-	return Document{Value: asWritten(value, node.Content[0])}, problems
+	return Document{Value: asWritten(value, node)}, problems
 }
 
 // JSON converts a document into JSON. It returns a problem if the document is no valid YAML,
-// together with as much of the document as can be read. It refuses texts that are not UTF-8 or
-// have NUL bytes: the YAML library would silently read only a part of some of them.
+// together with as much of the document as can be read.
 func JSON(text []byte) ([]byte, Problems) {
+	data, _, problems := parseText(text)
+	return data, problems
+}
+
+// parseText returns a document as JSON, and its node in YAML, which is empty if there is none. It
+// refuses texts that are not UTF-8 or have NUL bytes: the YAML library would silently read only a
+// part of some of them.
+func parseText(text []byte) ([]byte, *yaml.Node, Problems) {
+	node := &yaml.Node{}
 	if bytes.HasPrefix(text, gzipMagic) {
-		return nil, Problems{{Line: 1, Text: "the text is compressed by gzip: decompress it"}}
+		return nil, node, Problems{{Line: 1, Text: "the text is compressed by gzip: decompress it"}}
 	}
 	for at := 0; at < len(text); {
 		character, size := utf8.DecodeRune(text[at:])
@@ -82,22 +86,26 @@ func JSON(text []byte) ([]byte, Problems) {
 		}
 		if problem != "" {
 			line := 1 + bytes.Count(text[:at], []byte("\n"))
-			return nil, Problems{{Line: line, Text: fmt.Sprintf("the byte 0x%02x at offset %d is %s", text[at], at, problem)}}
+			return nil, node, Problems{{Line: line, Text: fmt.Sprintf("the byte 0x%02x at offset %d is %s", text[at], at, problem)}}
 		}
 		at += size
 	}
-	if problem := Trailing(text); problem != nil {
-		return nil, Problems{*problem}
+	first, problem := firstNode(text)
+	if problem != nil {
+		return nil, node, Problems{*problem}
+	}
+	if len(first.Content) > 0 {
+		node = first.Content[0]
 	}
 	data, err := sigsyaml.YAMLToJSONStrict(text)
 	switch {
 	case err == nil:
-		return data, nil
+		return data, node, nil
 	case json.Valid(text) && !duplicateKey.MatchString(err.Error()):
-		return text, nil // YAML lacks the escapes of JSON for characters beyond 16 bits
+		return text, node, nil // YAML lacks the escapes of JSON for characters beyond 16 bits
 	}
 	data, _ = sigsyaml.YAMLToJSON(text)
-	return data, Problems{explainYAMLError(err, text)}
+	return data, node, Problems{explainYAMLError(err, text)}
 }
 
 // gzipMagic begins whatever gzip has compressed.

@@ -45,8 +45,8 @@ var (
 		repair: suggest.Subdomain,
 	}
 	poolNameForm = form{
-		max:    resourcev1.PoolNameMaxLength,
-		must:   `must be DNS subdomains with "/" between them: lower-case letters, digits and inner "-" and "."`,
+		max:  resourcev1.PoolNameMaxLength,
+		must: `must be DNS subdomains with "/" between them: lower-case letters, digits and inner "-" and "."`,
 		holds: func(name string) bool {
 			return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !subdomainForm.holds(part) })
 		},
