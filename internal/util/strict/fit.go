@@ -37,10 +37,7 @@ type objectForm interface{ ObjectForm() any }
 // fitValue returns the part of a value that fits the type, and adds a problem for each other
 // part. JSON libraries report only the first problem, and mostly not its path.
 func (p *Problems) fitValue(value any, typ reflect.Type, path *field.Path) any {
-	if typ.Kind() == reflect.Pointer {
-		if value == nil {
-			return nil
-		}
+	if typ.Kind() == reflect.Pointer && value != nil {
 		return p.fitValue(value, typ.Elem(), path)
 	}
 	object, isObject := value.(map[string]any)
