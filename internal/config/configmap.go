@@ -121,7 +121,7 @@ func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
 	}
 	return &source{version: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, decode: func(s *source) {
 		origin := devices.Origin{
-			Document: ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name}),
+			Document: "ConfigMap " + configMap.Namespace + "/" + configMap.Name,
 			Carrier:  &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID},
 		}
 		texts := maps.Clone(configMap.BinaryData)
