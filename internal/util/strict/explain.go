@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -127,4 +129,52 @@ func describeStruct(value any, typ reflect.Type) string {
 		return fmt.Sprintf("must be an object; use {%s: %s}", names[0], asPlainText(value))
 	}
 	return "must be an object with fields such as " + strings.Join(names[:min(len(names), 4)], ", ") // the first are the most important
+}
+
+var (
+	// linePrefix matches what the YAML library puts before a problem, with the line.
+	linePrefix = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
+	// duplicateKey matches the problem of a key that an object has twice.
+	duplicateKey = regexp.MustCompile(`\bkey (".*") already set in map`)
+	// tabIndent matches a tab in the indentation.
+	tabIndent = regexp.MustCompile(`(?m)^ *\t`)
+)
+
+// explainYAMLError returns the line of a YAML error, the YAML library's text, and the usual cause.
+func explainYAMLError(err error, document []byte) Problem {
+	text := err.Error()
+	prefix := linePrefix.FindStringSubmatch(text)
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, prefix[0]), "\n")
+	line, _ := strconv.Atoi(prefix[1])
+	key := duplicateKey.FindStringSubmatch(text)
+	switch template := findBareTemplate(text, document); {
+	case key != nil:
+		text = fmt.Sprintf("the field %s is there twice: remove one", key[1])
+	case template != "":
+		text = fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
+	case strings.Contains(text, "cannot start any token") && tabIndent.Match(document):
+		text = "no valid YAML: indent with blanks, not with tabs"
+	case strings.Contains(text, "mapping values are not allowed"):
+		text = `no valid YAML: put a value that has ": " in it in quotes`
+	default:
+		text = "no valid YAML: " + text
+	}
+	return Problem{Line: line, Text: text}
+}
+
+// findBareTemplate finds a template without quotes, which YAML takes for an object, if that may
+// have caused the problem.
+func findBareTemplate(problem string, document []byte) string {
+	if !strings.HasPrefix(problem, "invalid map key") && !strings.HasPrefix(problem, "did not find expected") {
+		return ""
+	}
+	for line := range strings.Lines(string(document)) {
+		before, after, has := strings.Cut(line, "{{")
+		action, _, ends := strings.Cut(after, "}}")
+		quoted := strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1
+		if has && ends && !quoted && strings.TrimRight(before, " :,[{-") != strings.TrimRight(before, " ") {
+			return "{{" + action + "}}"
+		}
+	}
+	return ""
 }
