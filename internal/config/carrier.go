@@ -218,7 +218,7 @@ func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured)
 	own, custom := newCarrier(""), newCarrier(ObjectsCarrier)
 	own.sources = []*source{} // so the ConfigMap is new: nothing of a refused one can be in force yet
 	if configMap != nil {
-		own.observeSources([]*source{(&ConfigMap{decode: decodeTexts}).sourceOf(configMap)})
+		own.observeSources([]*source{(&ConfigMap{}).sourceOf(configMap)})
 	}
 	custom.observeSources(sourcesOfObjects(objects))
 	sources := slices.Concat(own.sources, custom.sources)

@@ -173,17 +173,9 @@ func (s *Store) Acceptance(kind string) map[string]Acceptance {
 	all := map[string]Acceptance{}
 	for _, c := range s.carriers {
 		for _, one := range c.sources {
-			object, ok := one.object.(*unstructured.Unstructured)
-			if !ok || object.GetKind() != kind {
-				continue
+			if object, ok := one.object.(*unstructured.Unstructured); ok && object.GetKind() == kind {
+				all[object.GetName()] = Acceptance{object.GetGeneration(), one.refused, s.pending, object, one.good.templateNames()}
 			}
-			accepted := Acceptance{Generation: object.GetGeneration(), Err: one.refused, Pending: s.pending, Source: object}
-			if one.good != nil {
-				for _, t := range one.good.templates {
-					accepted.Templates = append(accepted.Templates, t.value.Name)
-				}
-			}
-			all[object.GetName()] = accepted
 		}
 	}
 	return all
