@@ -61,32 +61,29 @@ func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource
 	values.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
 }
 
-func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	given, limits := policy.ValidRange, at.atField("validRange")
-	if !limits.atField("min").requirePresence(given.Min != nil, "the least that a request can take") {
-		return
-	}
-	limits.atField("min").atMost(given.Min, capacity, "the capacity")
-	limits.atField("max").atMost(given.Max, capacity, "the capacity")
-	limits.atField("min").atMost(given.Min, given.Max, "max")
-	at.atField("default").atMost(policy.Default, given.Max, "max")
-	at.atField("default").requireThat(policy.Default.Cmp(*given.Min) >= 0, policy.Default.String(), "must be at least min, %s", given.Min)
-	validateSteps(policy, capacity, at)
-}
-
-// validateSteps checks that the steps lead from min to default and max, all rounded up to integers.
-// If one has a fraction, thousandths count instead, which needs the feature gate
+// validateRange checks that steps lead from min to default and max, all rounded up to integers. If
+// one has a fraction, thousandths count instead, which needs the feature gate
 // DRAFractionalCapacityRange of Kubernetes 1.37.
-func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
+func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
 	type number struct {
 		*resource.Quantity
 		at checker
 	}
-	least, step, limits := policy.ValidRange.Min, policy.ValidRange.Step, at.atField("validRange")
-	all := []number{{policy.Default, at.atField("default")}, {policy.ValidRange.Max, limits.atField("max")}, {least, limits.atField("min")}, {step, limits.atField("step")}}
-	all = slices.DeleteFunc(all, func(n number) bool { return n.Quantity == nil })
+	limits := at.atField("validRange")
+	standard := number{policy.Default, at.atField("default")}
+	least, most := number{policy.ValidRange.Min, limits.atField("min")}, number{policy.ValidRange.Max, limits.atField("max")}
+	step := number{policy.ValidRange.Step, limits.atField("step")}
+	if !least.at.requirePresence(least.Quantity != nil, "the least that a request can take") {
+		return
+	}
+	least.at.atMost(least.Quantity, capacity, "the capacity")
+	most.at.atMost(most.Quantity, capacity, "the capacity")
+	least.at.atMost(least.Quantity, most.Quantity, "max")
+	standard.at.atMost(standard.Quantity, most.Quantity, "max")
+	standard.at.requireThat(standard.Cmp(*least.Quantity) >= 0, standard.String(), "must be at least min, %s", least)
+	all := slices.DeleteFunc([]number{standard, most, least, step}, func(n number) bool { return n.Quantity == nil })
 	hasFraction := slices.ContainsFunc(all, func(n number) bool { return !new(n.DeepCopy()).RoundUp(0) })
-	if step == nil && !hasFraction {
+	if step.Quantity == nil && !hasFraction {
 		return
 	}
 	before := len(*at.errs)
@@ -100,16 +97,16 @@ func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.
 			n.at.addInvalid(n.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
 		}
 	}
-	if step == nil || len(*at.errs) > before || !limits.atField("step").moreThanZero(step) {
+	if step.Quantity == nil || len(*at.errs) > before || !step.at.moreThanZero(step.Quantity) {
 		return
 	}
 	first := least.DeepCopy()
-	first.Add(*step)
-	limits.atField("step").requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
+	first.Add(*step.Quantity)
+	step.at.requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
 		"min and one step, %s, must be at most the capacity, %s", &first, capacity)
 	for _, end := range all[:len(all)-1] { // without step itself
 		switch wholeSteps := (end.Value()-least.Value())%step.Value() == 0; {
-		case end.Cmp(*least) < 0: // reported already
+		case end.Cmp(*least.Quantity) < 0: // reported already
 		case hasFraction && (end.MilliValue()-least.MilliValue())%step.MilliValue() != 0, !hasFraction && !wholeSteps:
 			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s", step, least)
 		case !wholeSteps:

@@ -21,7 +21,19 @@ func validateDevice(device *v1alpha1.DeviceTemplate, at checker) {
 	for i := range device.Taints {
 		taints.addErrors(ValidateTaint(&device.Taints[i], taints.path.Index(i))...)
 	}
-	validateBinding(device, at)
+	// Both lists of conditions are given or none, without a condition in both.
+	conditions, failures := at.atField("bindingConditions"), at.atField("bindingFailureConditions")
+	conditions.limitItems(len(device.BindingConditions), resourcev1.BindingConditionsMaxSize)
+	checkItems(conditions, device.BindingConditions, labelKeyForm.checkName)
+	failures.limitItems(len(device.BindingFailureConditions), resourcev1.BindingFailureConditionsMaxSize)
+	checkItems(failures, device.BindingFailureConditions, labelKeyForm.checkName)
+	for i, name := range device.BindingFailureConditions {
+		isBoth := slices.Contains(device.BindingConditions, name)
+		failures.atIndex(i).requireThat(!isBoth, name, "must not be one of bindingConditions as well")
+	}
+	hasConditions, hasFailures := len(device.BindingConditions) > 0, len(device.BindingFailureConditions) > 0
+	failures.requirePresence(hasFailures || !hasConditions, "bindingConditions need at least one, for example example.com/attach-failed")
+	conditions.requirePresence(hasConditions || !hasFailures, "bindingFailureConditions need at least one, for example example.com/attached")
 	validateConsumption(device, at.atField("consumesCounters"))
 	validateNodeResources(device, at.atField("nodeAllocatableResources"))
 	validateOwnCounters(device, at)
@@ -106,22 +118,6 @@ func ValidateTaint(taint *resourcev1.DeviceTaint, path *field.Path) field.ErrorL
 	oneOf(at.atField("effect"), taint.Effect,
 		resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone)
 	return *at.errs
-}
-
-// validateBinding requires both lists of conditions or none, without a condition in both.
-func validateBinding(device *v1alpha1.DeviceTemplate, at checker) {
-	conditions, failures := at.atField("bindingConditions"), at.atField("bindingFailureConditions")
-	conditions.limitItems(len(device.BindingConditions), resourcev1.BindingConditionsMaxSize)
-	checkItems(conditions, device.BindingConditions, labelKeyForm.checkName)
-	failures.limitItems(len(device.BindingFailureConditions), resourcev1.BindingFailureConditionsMaxSize)
-	checkItems(failures, device.BindingFailureConditions, labelKeyForm.checkName)
-	for i, name := range device.BindingFailureConditions {
-		isBoth := slices.Contains(device.BindingConditions, name)
-		failures.atIndex(i).requireThat(!isBoth, name, "must not be one of bindingConditions as well")
-	}
-	hasConditions, hasFailures := len(device.BindingConditions) > 0, len(device.BindingFailureConditions) > 0
-	failures.requirePresence(hasFailures || !hasConditions, "bindingConditions need at least one, for example example.com/attach-failed")
-	conditions.requirePresence(hasConditions || !hasFailures, "bindingFailureConditions need at least one, for example example.com/attached")
 }
 
 // validateNodeResources checks what a device consumes of the node's own resources.
