@@ -2,12 +2,14 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -139,4 +141,93 @@ func (c *carrier) recordDecision(logger klog.Logger, s *source, chosen *Document
 			c.recorder.Event(s.object, corev1.EventTypeWarning, v1alpha1.ReasonNormalized, chosen.changes)
 		}
 	}
+}
+
+// decision says which version of each source is in force.
+type decision struct {
+	set *Set
+	// chosen has the version in force of each source that has one.
+	chosen map[*source]*Documents
+	// refused says why the newest version of a source is not in force.
+	refused map[*source]error
+	// pending is why nothing may be in force: a required source has no good version. It is nil
+	// otherwise.
+	pending error
+}
+
+// errNoVersion is why nothing is in force although no version was refused.
+var errNoVersion = errors.New("not all of the configuration is there yet")
+
+// decideVersions chooses the version of each source that is in force: the newest, or else the one that
+// was good last. Where two sources contradict each other, the earlier one in the list wins. The
+// decision depends on nothing but the sources.
+func decideVersions(sources []*source) decision {
+	d := decision{chosen: map[*source]*Documents{}, refused: map[*source]error{}}
+	var all []*Documents
+	for _, s := range sources {
+		d.refused[s] = s.decodeErr
+		if version := cmp.Or(s.newest, s.good); version != nil {
+			d.chosen[s] = version
+			all = append(all, version)
+		}
+	}
+	var err error
+	if d.set, err = NewSet(all...); err != nil {
+		d.resolveContradictions(sources)
+	}
+	for _, s := range sources {
+		if d.chosen[s] != nil || !s.presentAtStart {
+			continue
+		}
+		if s.required {
+			d.pending = cmp.Or(d.pending, d.refused[s], errNoVersion)
+		}
+		if d.refused[s] != nil {
+			d.set.Unsettled = append(d.set.Unsettled, d.refused[s])
+		}
+	}
+	return d
+}
+
+// resolveContradictions chooses for each source the version that does not contradict the
+// sources before it.
+func (d *decision) resolveContradictions(sources []*source) {
+	var all []*Documents
+	d.set, _ = NewSet()
+	clear(d.chosen)
+	for _, s := range sources {
+		for _, version := range []*Documents{s.newest, s.good} {
+			if version == nil {
+				continue
+			}
+			set, err := NewSet(append(slices.Clip(all), version)...)
+			if err == nil {
+				d.set, d.chosen[s], all = set, version, append(all, version)
+				break
+			}
+			if version == s.newest {
+				d.refused[s] = err
+			}
+		}
+	}
+}
+
+// Snapshot returns the set that a sidecar that starts now would have in force, given a ConfigMap
+// or nil and the custom resources, and why documents are refused.
+func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured) (*Set, []error) {
+	own, custom := newCarrier(""), newCarrier(ObjectsCarrier)
+	own.sources = []*source{} // so the ConfigMap is new: nothing of a refused one can be in force yet
+	if configMap != nil {
+		own.observeSources([]*source{(&ConfigMap{}).sourceOf(configMap)})
+	}
+	custom.observeSources(sourcesOfObjects(objects))
+	sources := slices.Concat(own.sources, custom.sources)
+	d := decideVersions(sources)
+	var refused []error
+	for _, s := range sources {
+		if err := d.refused[s]; err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return d.set, refused
 }

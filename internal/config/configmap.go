@@ -27,15 +27,12 @@ type ConfigMap struct {
 	name    string
 	store   *Store
 	carrier *carrier
-	decode  decodeTextsFunc
-	// missing is the source while the ConfigMap does not exist.
-	missing  source
-	informer cached.Informer[*corev1.ConfigMap]
+	// format is the format of another program. It is nil for kwok-dra's own documents.
+	format *ConfigMapFormat
+	// isRequired reports whether nothing is in force while the ConfigMap is missing at the start.
+	isRequired bool
+	informer   cached.Informer[*corev1.ConfigMap]
 }
-
-// decodeTextsFunc decodes the texts of a ConfigMap, by their keys. Errors begin with the origin's
-// Document, which names the ConfigMap.
-type decodeTextsFunc func(origin devices.Origin, texts map[string][]byte) (*Documents, error)
 
 // ConfigMapCarrier names a ConfigMap as a carrier of a Store.
 func ConfigMapCarrier(name types.NamespacedName) string {
@@ -51,12 +48,8 @@ func ConfigMapCarrier(name types.NamespacedName) string {
 // Store has custom resources too: then those are in force without it, and what an earlier
 // version of the ConfigMap may have made stays.
 func NewConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
-	c := watchConfigMap(client, name, store, recorder, decodeTexts)
-	isRequired := store.carrierNamed(ObjectsCarrier) == nil
-	c.missing.decode = func(s *source) {
-		s.decodeErr = fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", c.carrier.name)
-		s.required = isRequired
-	}
+	c := watchConfigMap(client, name, store, recorder, nil)
+	c.isRequired = store.carrierNamed(ObjectsCarrier) == nil
 	return c
 }
 
@@ -72,25 +65,16 @@ type ConfigMapFormat struct {
 // NewAdaptedConfigMap prepares to watch a ConfigMap in another program's format. By the rule of
 // these programs a missing ConfigMap configures nothing, so deleting it retires its pools.
 func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format ConfigMapFormat) *ConfigMap {
-	c := watchConfigMap(client, name, store, recorder, func(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
-		adapted, err := format.Adapt(origin.Document, texts)
-		if err != nil {
-			return nil, err
-		}
-		return compileAdapted(origin, adapted, format.PartOf)
-	})
-	nothing := &Documents{}
-	c.missing.decode = func(s *source) { s.newest, s.required = nothing, true }
-	return c
+	return watchConfigMap(client, name, store, recorder, &format)
 }
 
-func watchConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, decode decodeTextsFunc) *ConfigMap {
+func watchConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format *ConfigMapFormat) *ConfigMap {
 	carrier := store.carrierNamed(ConfigMapCarrier(name))
 	carrier.recorder = recorder
 	informer := coreinformers.NewFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
 	})
-	return &ConfigMap{name: name.String(), store: store, carrier: carrier, decode: decode, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
+	return &ConfigMap{name: name.String(), store: store, carrier: carrier, format: format, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
 }
 
 // Run watches until ctx ends.
@@ -116,12 +100,18 @@ func (c *ConfigMap) Run(ctx context.Context) {
 // UTF-8 under binaryData, and other tools store any file there.
 func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
 	if configMap == nil {
-		missing := c.missing
-		return &missing
+		return &source{decode: func(s *source) {
+			if c.format != nil {
+				s.newest, s.required = &Documents{}, true
+				return
+			}
+			s.decodeErr = fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", c.carrier.name)
+			s.required = c.isRequired
+		}}
 	}
 	return &source{version: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, decode: func(s *source) {
 		origin := devices.Origin{
-			Document: ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name}),
+			Document: "ConfigMap " + configMap.Namespace + "/" + configMap.Name,
 			Carrier:  &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID},
 		}
 		texts := maps.Clone(configMap.BinaryData)
@@ -131,28 +121,30 @@ func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
 		for key, text := range configMap.Data {
 			texts[key] = []byte(text)
 		}
-		s.newest, s.decodeErr = c.decode(origin, texts)
 		s.required = true
+		if c.format != nil {
+			adapted, err := c.format.Adapt(origin.Document, texts)
+			if s.decodeErr = err; err == nil {
+				s.newest, s.decodeErr = compileAdapted(origin, adapted, c.format.PartOf)
+			}
+			return
+		}
+		s.newest = &Documents{carrier: origin.Carrier}
+		var errs []error
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			errs = append(errs, s.newest.decodeText(fmt.Sprintf("%s, key %s", origin.Document, key), texts[key]))
+		}
+		s.decodeErr = errors.Join(errs...)
 	}}
 }
 
 // CheckConfigMap returns why a ConfigMap with kwok-dra's own documents would be refused, or nil.
 // It does not look at other sources.
 func CheckConfigMap(configMap *corev1.ConfigMap) error {
-	s := (&ConfigMap{decode: decodeTexts}).sourceOf(configMap)
+	s := (&ConfigMap{}).sourceOf(configMap)
 	if s.decode(s); s.decodeErr != nil {
 		return s.decodeErr
 	}
 	_, err := NewSet(s.newest)
 	return err
-}
-
-// decodeTexts decodes the texts of a ConfigMap with kwok-dra's own documents.
-func decodeTexts(origin devices.Origin, texts map[string][]byte) (*Documents, error) {
-	documents := &Documents{carrier: origin.Carrier}
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		errs = append(errs, documents.decodeText(fmt.Sprintf("%s, key %s", origin.Document, key), texts[key]))
-	}
-	return documents, errors.Join(errs...)
 }

@@ -117,27 +117,22 @@ func NewCustomResources(client dynamic.Interface, discovery discovery.ServerReso
 	return c
 }
 
-// Run watches until ctx ends.
+// Run watches until ctx ends. It starts and ends watches as definitions come and go.
 func (c *CustomResources) Run(ctx context.Context) {
 	defer c.running.Wait()
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
-		if err := c.watchDefinedKinds(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		for _, d := range c.definitions {
+			err = errors.Join(err, c.updateWatch(ctx, d))
+		}
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Failed to find out which custom resources exist", "err", err)
 		}
+		if !c.isListed.Load() && (err == nil || cache.IsDone(c.objects.carrier)) {
+			c.isListed.Store(true)
+			c.replaceObjects(ctx)
+		}
 	}, discoveryInterval)
-}
-
-// watchDefinedKinds starts and ends watches as definitions come and go.
-func (c *CustomResources) watchDefinedKinds(ctx context.Context) error {
-	var err error
-	for _, d := range c.definitions {
-		err = errors.Join(err, c.updateWatch(ctx, d))
-	}
-	if !c.isListed.Load() && (err == nil || cache.IsDone(c.objects.carrier)) {
-		c.isListed.Store(true)
-		c.replaceObjects(ctx)
-	}
-	return err
 }
 
 // updateWatch starts or ends the watch of a kind. It returns an error if it is not known whether
@@ -219,17 +214,15 @@ func (c *CustomResources) startWatch(ctx context.Context, d *definition) error {
 
 // replaceObjects hands over all objects that exist now, unless another kind is still to be listed.
 func (c *CustomResources) replaceObjects(ctx context.Context) {
-	if c.isListed.Load() {
-		c.objects.Replace(ctx, c.listObjects)
+	if !c.isListed.Load() {
+		return
 	}
-}
-
-func (c *CustomResources) listObjects() []*unstructured.Unstructured {
-	var all []*unstructured.Unstructured
-	for _, d := range c.definitions {
-		if watched := d.watched.Load(); watched != nil {
-			all = slices.AppendSeq(all, watched.All())
+	c.objects.Replace(ctx, func() (all []*unstructured.Unstructured) {
+		for _, d := range c.definitions {
+			if watched := d.watched.Load(); watched != nil {
+				all = slices.AppendSeq(all, watched.All())
+			}
 		}
-	}
-	return all
+		return all
+	})
 }

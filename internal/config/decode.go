@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,22 +107,6 @@ func (d *Documents) decodeText(source string, data []byte) error {
 	return errors.Join(errs...)
 }
 
-// addObject adds an object. A document that has only comments is skipped.
-func (d *Documents) addObject(source string, document strict.Document) error {
-	object, _ := document.Value.(map[string]any)
-	delete(object, "status") // another version may have written fields that this one does not know
-	isOwn := object["apiVersion"] == v1alpha1.APIVersion
-	switch {
-	case document.Value == nil:
-		return nil
-	case isOwn && object["kind"] == v1alpha1.ResourcePoolTemplateKind:
-		return d.addTemplate(source, document)
-	case isOwn && object["kind"] == v1alpha1.KwokDRAConfigurationKind:
-		return d.addConfiguration(source, document)
-	}
-	return refuseObject(source, document.Value)
-}
-
 // insteadOf says what to use instead of fields of a ResourceSlice that a template does not have.
 var insteadOf = map[string]string{
 	"spec.pool":                   "use poolName; generation and resourceSliceCount are made up for you",
@@ -130,7 +115,29 @@ var insteadOf = map[string]string{
 	"spec.perDeviceNodeSelection": "use sharedWith: {perDeviceNodeSelection: true}",
 }
 
-func (d *Documents) addTemplate(source string, document strict.Document) error {
+// addObject adds an object of one of kwok-dra's own kinds. A document that has only comments is
+// skipped.
+func (d *Documents) addObject(source string, document strict.Document) error {
+	object, _ := document.Value.(map[string]any)
+	delete(object, "status") // another version may have written fields that this one does not know
+	kind, _ := object["kind"].(string)
+	switch {
+	case document.Value == nil:
+		return nil
+	case object["apiVersion"] != v1alpha1.APIVersion || !slices.Contains(ownKindNames, kind):
+		return refuseObject(source, document.Value)
+	case kind == v1alpha1.KwokDRAConfigurationKind:
+		configuration := &v1alpha1.KwokDRAConfiguration{}
+		problems := document.Decode(configuration, nil)
+		_, errs := newConfiguration(configuration)
+		errs = append(validation.ValidateKwokDRAConfiguration(configuration), errs...)
+		at := location{source, fmt.Sprintf("%s %q", kind, configuration.Name)}
+		if len(problems)+len(errs) > 0 {
+			return at.refuseDocument(problems, errs)
+		}
+		d.configurations = append(d.configurations, located[*v1alpha1.KwokDRAConfiguration]{at, configuration})
+		return nil
+	}
 	template := &v1alpha1.ResourcePoolTemplate{}
 	problems := document.Decode(template, nil)
 	for i, p := range problems {
@@ -143,7 +150,7 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 		template.UID, template.CreationTimestamp = "", metav1.Time{}
 	}
 	compiled, errs := d.compileTemplate(template)
-	at := location{source, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name)}
+	at := location{source, fmt.Sprintf("%s %q", kind, template.Name)}
 	if len(problems)+len(errs) > 0 {
 		return at.refuseDocument(problems, errs)
 	}
@@ -161,17 +168,4 @@ func (d *Documents) compileTemplate(template *v1alpha1.ResourcePoolTemplate) (*d
 	compiled, errs := devices.Compile(template)
 	d.total.Add(compiled)
 	return compiled, errs
-}
-
-func (d *Documents) addConfiguration(source string, document strict.Document) error {
-	configuration := &v1alpha1.KwokDRAConfiguration{}
-	problems := document.Decode(configuration, nil)
-	_, invalid := newConfiguration(configuration)
-	errs := append(validation.ValidateKwokDRAConfiguration(configuration), invalid...)
-	at := location{source, fmt.Sprintf("%s %q", v1alpha1.KwokDRAConfigurationKind, configuration.Name)}
-	if len(problems)+len(errs) > 0 {
-		return at.refuseDocument(problems, errs)
-	}
-	d.configurations = append(d.configurations, located[*v1alpha1.KwokDRAConfiguration]{at, configuration})
-	return nil
 }

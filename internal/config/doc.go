@@ -3,8 +3,8 @@
 //
 // The way of a ConfigMap: Run (configmap.go) watches it. syncCarrier (store.go) has
 // observeSources (carrier.go) compare versions and decode new ones (decode.go), decideVersions
-// (decide.go) choose the version of each source, and NewSet (set.go) put their documents
-// together.
+// choose the version of each source, NewSet (set.go) put their documents together, and
+// recordDecision report what came of it.
 //
 // Decoding is strict. A source is in force as a whole or not at all: if one of its documents is
 // invalid, its last good version stays in force. Nothing here writes to the API server, except

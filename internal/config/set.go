@@ -82,10 +82,16 @@ func NewSet(sources ...*Documents) (*Set, error) {
 			byName[t.value.Name] = t
 			set.Templates = append(set.Templates, t.value)
 			set.total.Add(t.value)
-			if excess := set.total.Excess(); excess != "" {
+			switch excess, pool := set.total.Excess(), t.value.SharedPool(); {
+			case excess != "":
 				errs = append(errs, t.refuseField("spec.devices", "Forbidden: %s", excess))
-			} else if t.value.SharedPool() != "" {
-				errs = append(errs, set.addSharedPool(t))
+			case pool != "":
+				if other := set.SharedPool(t.value.Driver, pool); other != nil {
+					errs = append(errs, t.refuseField("spec.poolName", "template %s makes the pool %s of driver %s already: give another name",
+						other.Name, pool, t.value.Driver))
+				} else {
+					set.shared = append(set.shared, t.value)
+				}
 			}
 		}
 		configurations = append(configurations, documents.configurations...)
@@ -96,17 +102,6 @@ func NewSet(sources ...*Documents) (*Set, error) {
 	compiled, invalid := newConfiguration(merged)
 	set.Configuration = compiled
 	return set, errors.Join(append(errs, invalid.ToAggregate())...)
-}
-
-// addSharedPool adds a template whose pool nodes share. No two may make the same pool.
-func (s *Set) addSharedPool(t located[*devices.Template]) error {
-	pool := t.value.SharedPool()
-	if other := s.SharedPool(t.value.Driver, pool); other != nil {
-		return t.refuseField("spec.poolName", "template %s makes the pool %s of driver %s already: give another name",
-			other.Name, pool, t.value.Driver)
-	}
-	s.shared = append(s.shared, t.value)
-	return nil
 }
 
 // mergeConfigurations makes one document of several, no two of which may set the same field.

@@ -95,15 +95,15 @@ type checker struct {
 
 // checkDocument checks a document, or the objects in it.
 func (c *checker) checkDocument(p *place) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(p.data, &root); err != nil || len(root.Content) == 0 {
+	root, problem := strict.Node(p.data)
+	if len(root.Content) == 0 {
 		c.checkOwnKind(p) // it says best what is wrong
 		return
 	}
 	if p.node == nil {
 		p.node = root.Content[0]
 	}
-	if problem := strict.Trailing(p.data); problem != nil {
+	if problem != nil {
 		c.reportProblems(p, "", *problem)
 		return
 	}

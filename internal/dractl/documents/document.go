@@ -65,13 +65,9 @@ func Objects(all []Document) ([]Object, error) {
 var errNoObject = errors.New("not an object with apiVersion and kind")
 
 func (d *Document) decodeObjects() ([]Object, error) {
-	data, problems := strict.JSON(d.Data)
+	document, problems := strict.Parse(d.Data)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problems[0].Line, 1)-1, problems[0].Text)
-	}
-	var document strict.Document
-	if err := utiljson.Unmarshal(data, &document.Value); err != nil { // keeps integers whole
-		return nil, fmt.Errorf("%s: %w", d.Where(), err)
 	}
 	items, isList := document.Items()
 	if !isList {
@@ -79,9 +75,12 @@ func (d *Document) decodeObjects() ([]Object, error) {
 	}
 	objects := make([]Object, 0, len(items))
 	for _, item := range items {
-		content, _ := item.Value.(map[string]any)
-		object := Object{&unstructured.Unstructured{Object: content}, d.Where()}
-		if object.GetAPIVersion() == "" || object.GetKind() == "" {
+		object := Object{&unstructured.Unstructured{}, d.Where()}
+		encoded, err := json.Marshal(item.Value)
+		if err == nil {
+			err = utiljson.Unmarshal(encoded, &object.Object) // keeps integers whole
+		}
+		if err != nil || object.GetAPIVersion() == "" || object.GetKind() == "" {
 			return nil, fmt.Errorf("%s: %w: %s", d.Where(), errNoObject, strict.Shown(item.Value))
 		}
 		objects = append(objects, object)

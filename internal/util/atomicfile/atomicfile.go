@@ -30,21 +30,16 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(written.Name())))
 	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	// To sync a file does not sync its name, which is in the folder.
+	folder, err := os.OpenFile(filepath.Dir(path), os.O_RDONLY, 0)
+	if err == nil {
+		if err = syncFile(folder); errors.Is(err, syscall.EINVAL) { // a file system that syncs no folders
+			err = nil
+		}
+		err = errors.Join(err, folder.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
-}
-
-// syncFolder makes the names in a folder survive a loss of power. To sync a file does not sync its name.
-func syncFolder(folder string) error {
-	opened, err := os.OpenFile(folder, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	err = syncFile(opened)
-	if errors.Is(err, syscall.EINVAL) { // a file system that syncs no folders
-		err = nil
-	}
-	return errors.Join(err, opened.Close())
 }

@@ -13,7 +13,12 @@ func Compare(a, b string) int {
 		var x, y string
 		x, left = nextPart(left)
 		y, right = nextPart(right)
-		if c := compareParts(x, y); c != 0 {
+		byLength := 0
+		if isDigit(x[0]) && isDigit(y[0]) {
+			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			byLength = cmp.Compare(len(x), len(y))
+		}
+		if c := cmp.Or(byLength, cmp.Compare(x, y)); c != 0 {
 			return c
 		}
 	}
@@ -27,14 +32,6 @@ func nextPart(name string) (part, rest string) {
 		end++
 	}
 	return name[:end], name[end:]
-}
-
-func compareParts(a, b string) int {
-	if !isDigit(a[0]) || !isDigit(b[0]) {
-		return cmp.Compare(a, b)
-	}
-	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

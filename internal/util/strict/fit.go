@@ -37,10 +37,7 @@ type objectForm interface{ ObjectForm() any }
 // fitValue returns the part of a value that fits the type, and adds a problem for each other
 // part. JSON libraries report only the first problem, and mostly not its path.
 func (p *Problems) fitValue(value any, typ reflect.Type, path *field.Path) any {
-	if typ.Kind() == reflect.Pointer {
-		if value == nil {
-			return nil
-		}
+	if typ.Kind() == reflect.Pointer && value != nil {
 		return p.fitValue(value, typ.Elem(), path)
 	}
 	object, isObject := value.(map[string]any)
@@ -52,10 +49,8 @@ func (p *Problems) fitValue(value any, typ reflect.Type, path *field.Path) any {
 	switch {
 	case value == nil && !decodesItself:
 		return nil
-	case isObject && typ.Kind() == reflect.Struct && !decodesItself:
+	case isObject && (typ.Kind() == reflect.Struct && !decodesItself || typ.Kind() == reflect.Map):
 		return p.fitFields(object, typ, path)
-	case isObject && typ.Kind() == reflect.Map:
-		return p.fitMap(object, typ.Elem(), path)
 	case isList && typ.Kind() == reflect.Slice && !decodesItself:
 		kept := make([]any, len(list)) // an item that does not fit is nil, so that the others keep their indexes
 		for i := range list {
@@ -63,49 +58,39 @@ func (p *Problems) fitValue(value any, typ reflect.Type, path *field.Path) any {
 		}
 		return kept
 	}
-	return p.fitLeaf(value, typ, path)
-}
-
-func (p *Problems) fitFields(object map[string]any, typ reflect.Type, path *field.Path) any {
-	known := jsonFields(typ)
-	kept := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if fieldType, ok := known[name]; ok {
-			kept[name] = p.fitValue(object[name], fieldType, path.Child(name))
-			continue
-		}
-		*p = append(*p, unknownField(name, object[name], typ, path))
-	}
-	return kept
-}
-
-func (p *Problems) fitMap(object map[string]any, element reflect.Type, path *field.Path) any {
-	kept := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		before := len(*p)
-		value := p.fitValue(object[key], element, path.Key(key))
-		if value != nil || len(*p) == before {
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
-// fitLeaf tries to decode a value without parts, or with others than the type has.
-func (p *Problems) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
 	given := value
 	if s, ok := value.(scalar); ok && s.written != "" && reflect.PointerTo(typ).Implements(textUnmarshaler) {
 		given = s.written
 	}
-	err := decodeValue(given, typ)
-	if err == nil {
-		return given
+	if err := decodeValue(given, typ); err != nil {
+		*p = append(*p, Problem{Path: pathText(path), Text: fmt.Sprintf("Invalid value: %s: %s", Shown(value), describeExpected(value, typ, err))})
+		return nil
 	}
-	*p = append(*p, Problem{
-		Path: pathText(path),
-		Text: fmt.Sprintf("Invalid value: %s: %s", Shown(value), describeExpected(value, typ, err)),
-	})
-	return nil
+	return given
+}
+
+// fitFields is fitValue for the fields of a struct, or the values of a map.
+func (p *Problems) fitFields(object map[string]any, typ reflect.Type, path *field.Path) any {
+	kept := map[string]any{}
+	isStruct := typ.Kind() == reflect.Struct
+	var known map[string]reflect.Type
+	if isStruct {
+		_, known = jsonFields(typ)
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		before, fieldType, at := len(*p), known[name], path.Child(name)
+		switch {
+		case !isStruct:
+			fieldType, at = typ.Elem(), path.Key(name)
+		case fieldType == nil:
+			*p = append(*p, unknownField(name, object[name], typ, path))
+			continue
+		}
+		if value := p.fitValue(object[name], fieldType, at); value != nil || len(*p) == before {
+			kept[name] = value
+		}
+	}
+	return kept
 }
 
 var (
@@ -129,27 +114,30 @@ func decodeValue(value any, typ reflect.Type) error {
 
 func canDecode(value any, typ reflect.Type) bool { return decodeValue(value, typ) == nil }
 
-// jsonFields returns the types of a struct's fields by their names in JSON.
-func jsonFields(typ reflect.Type) map[string]reflect.Type {
-	all := map[string]reflect.Type{}
+// jsonFields returns the names of a struct's fields in JSON, in their order, and their types.
+func jsonFields(typ reflect.Type) (names []string, types map[string]reflect.Type) {
+	types = map[string]reflect.Type{}
 	for structField := range typ.Fields() {
 		name, options, _ := strings.Cut(structField.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !structField.IsExported():
 		case name == "" && structField.Type.Kind() == reflect.Struct && (structField.Anonymous || strings.Contains(options, "inline")):
-			maps.Copy(all, jsonFields(structField.Type))
+			inner, innerTypes := jsonFields(structField.Type)
+			names = append(names, inner...)
+			maps.Copy(types, innerTypes)
 		case name != "":
-			all[name] = structField.Type
+			names, types[name] = append(names, name), structField.Type
 		}
 	}
-	return all
+	return names, types
 }
 
 // maxNamedFields is the largest number of fields that an error lists.
 const maxNamedFields = 20
 
 func unknownField(name string, value any, typ reflect.Type, path *field.Path) Problem {
-	names := slices.Sorted(maps.Keys(jsonFields(typ)))
+	names, _ := jsonFields(typ)
+	slices.Sort(names)
 	p := Problem{Path: path.Child(name).String(), Text: "Unknown field", Unknown: true}
 	nearest := suggest.Nearest(name, names)
 	label, isText := value.(string)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,12 +42,6 @@ func (p Problem) Paths() []string {
 	return []string{p.Path, p.meant}
 }
 
-// Hides reports whether the problem alone may have caused an error of a field: the field that
-// could not be decoded is this one, a part of it, or contains it.
-func (p Problem) Hides(path string) bool {
-	return slices.ContainsFunc(p.Paths(), func(own string) bool { return own == "" || Within(own, path) || Within(path, own) })
-}
-
 // Within reports whether a path is the path of a field or of a part of it.
 func Within(field, path string) bool {
 	rest, has := strings.CutPrefix(path, field)
@@ -67,9 +60,17 @@ func Of(errs field.ErrorList) Problems {
 	return problems
 }
 
-// Hides reports whether any problem alone may have caused an error of a field.
+// Hides reports whether any problem alone may have caused an error of a field: a field that could not
+// be decoded is this one, a part of it, or contains it.
 func (p Problems) Hides(path string) bool {
-	return slices.ContainsFunc(p, func(one Problem) bool { return one.Hides(path) })
+	for _, one := range p {
+		for _, own := range one.Paths() {
+			if own == "" || Within(own, path) || Within(path, own) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Error returns one line, or one line per problem if there are several.

@@ -3,16 +3,92 @@ package strict
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
-	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 )
+
+// Text is one document of a text, not parsed yet.
+type Text struct {
+	// Line is the number of the line of the whole text in which Data begins.
+	Line int
+	Data []byte
+}
+
+// leadingComments matches the blanks and comments that a text begins with, which may be none.
+var leadingComments = regexp.MustCompile(`^(?:[ \t\r\n]|#[^\n]*)*`)
+
+// IsEmpty reports whether the document has only comments.
+func (t Text) IsEmpty() bool { return len(leadingComments.Find(t.Data)) == len(t.Data) }
+
+// byteOrderMark begins texts that were written on Windows. It also stands in the middle of files
+// that were put together by cat.
+var byteOrderMark = []byte("\uFEFF")
+
+// Split splits a text into its documents: at lines that begin with "---", and between JSON
+// values. A text in UTF-16, which PowerShell writes, becomes UTF-8.
+func Split(text []byte) []Text {
+	for mark, order := range map[string]binary.ByteOrder{"\xFF\xFE": binary.LittleEndian, "\xFE\xFF": binary.BigEndian} {
+		if bytes.HasPrefix(text, []byte(mark)) {
+			units := make([]uint16, len(text)/2)
+			for i := range units {
+				units[i] = order.Uint16(text[2*i:])
+			}
+			text = []byte(string(utf16.Decode(units)))
+			break
+		}
+	}
+	var all []Text
+	current, number := Text{Line: 1}, 0
+	for line := range bytes.Lines(text) {
+		number++
+		line = bytes.TrimPrefix(line, byteOrderMark)
+		rest, hasDashes := bytes.CutPrefix(line, []byte("---"))
+		trimmed := bytes.TrimSpace(rest)
+		switch {
+		case hasDashes && (len(trimmed) == 0 || trimmed[0] == '#'): // kubectl ends a document here
+			all, current = appendValues(all, current), Text{Line: number + 1}
+			continue
+		case hasDashes && (rest[0] == ' ' || rest[0] == '\t'): // a document begins in this line: --- {kind: Node}
+			all, current = appendValues(all, current), Text{Line: number}
+		}
+		current.Data = append(current.Data, line...)
+	}
+	return appendValues(all, current)
+}
+
+// appendValues appends a document, or each of the JSON values in it. What follows
+// the last valid value becomes a document of its own, so that Parse refuses it.
+func appendValues(all []Text, document Text) []Text {
+	if len(document.Data) == 0 {
+		return all
+	}
+	for {
+		comments := leadingComments.Find(document.Data)
+		value := document.Data[len(comments):]
+		if len(value) == 0 || value[0] != '{' && value[0] != '[' {
+			return append(all, document)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(value))
+		var raw json.RawMessage
+		if decoder.Decode(&raw) != nil || (Text{Data: value[decoder.InputOffset():]}).IsEmpty() {
+			return append(all, document)
+		}
+		line, end := document.Line+bytes.Count(comments, []byte("\n")), decoder.InputOffset()
+		all = append(all, Text{Line: line, Data: value[:end]})
+		rest := bytes.TrimLeft(value[end:], " \t\r\n")
+		document = Text{Line: line + bytes.Count(value[:len(value)-len(rest)], []byte("\n")), Data: rest}
+	}
+}
 
 // Document is a parsed document.
 type Document struct {
@@ -45,31 +121,11 @@ func (d Document) Items() (items []Document, isList bool) {
 }
 
 // Parse parses a document. It returns a problem if the document is no valid YAML, together with
-// as much of the document as can be read.
+// as much of the document as can be read. It refuses texts that are not UTF-8 or have NUL bytes: the
+// YAML library would silently read only a part of some of them.
 func Parse(text []byte) (Document, Problems) {
-	data, problems := JSON(text)
-	if data == nil {
-		return Document{}, problems
-	}
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		return Document{}, Problems{{Text: "no valid JSON: " + err.Error()}}
-	}
-	var node yaml.Node
-	if yaml.Unmarshal(text, &node) != nil || len(node.Content) == 0 {
-		node.Content = []*yaml.Node{{}}
-	}
-	return Document{Value: asWritten(value, node.Content[0])}, problems
-}
-
-// JSON converts a document into JSON. It returns a problem if the document is no valid YAML,
-// together with as much of the document as can be read. It refuses texts that are not UTF-8 or
-// have NUL bytes: the YAML library would silently read only a part of some of them.
-func JSON(text []byte) ([]byte, Problems) {
 	if bytes.HasPrefix(text, gzipMagic) {
-		return nil, Problems{{Line: 1, Text: "the text is compressed by gzip: decompress it"}}
+		return Document{}, Problems{{Line: 1, Text: "the text is compressed by gzip: decompress it"}}
 	}
 	for at := 0; at < len(text); {
 		character, size := utf8.DecodeRune(text[at:])
@@ -82,73 +138,56 @@ func JSON(text []byte) ([]byte, Problems) {
 		}
 		if problem != "" {
 			line := 1 + bytes.Count(text[:at], []byte("\n"))
-			return nil, Problems{{Line: line, Text: fmt.Sprintf("the byte 0x%02x at offset %d is %s", text[at], at, problem)}}
+			return Document{}, Problems{{Line: line, Text: fmt.Sprintf("the byte 0x%02x at offset %d is %s", text[at], at, problem)}}
 		}
 		at += size
 	}
-	if problem := Trailing(text); problem != nil {
-		return nil, Problems{*problem}
+	root, second := Node(text)
+	if second != nil {
+		return Document{}, Problems{*second}
 	}
+	var problems Problems
 	data, err := sigsyaml.YAMLToJSONStrict(text)
 	switch {
 	case err == nil:
-		return data, nil
 	case json.Valid(text) && !duplicateKey.MatchString(err.Error()):
-		return text, nil // YAML lacks the escapes of JSON for characters beyond 16 bits
+		data = text // YAML lacks the escapes of JSON for characters beyond 16 bits
+	default:
+		problems = Problems{explainYAMLError(err, text)}
+		if data, err = sigsyaml.YAMLToJSON(text); err != nil {
+			return Document{}, problems
+		}
 	}
-	data, _ = sigsyaml.YAMLToJSON(text)
-	return data, Problems{explainYAMLError(err, text)}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return Document{}, Problems{{Text: "no valid JSON: " + err.Error()}}
+	}
+	root.Content = append(root.Content, &yaml.Node{}) // for a text that is no YAML
+	return Document{Value: asWritten(value, root.Content[0])}, problems
 }
 
 // gzipMagic begins whatever gzip has compressed.
 var gzipMagic = []byte("\x1f\x8b")
 
-var (
-	// linePrefix matches what the YAML library puts before a problem, with the line.
-	linePrefix = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
-	// duplicateKey matches the problem of a key that an object has twice.
-	duplicateKey = regexp.MustCompile(`\bkey (".*") already set in map`)
-	// tabIndent matches a tab in the indentation.
-	tabIndent = regexp.MustCompile(`(?m)^ *\t`)
-)
+// afterEnd matches text after a line of three dots, which ends a document.
+var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
 
-// explainYAMLError returns the line of a YAML error, the YAML library's text, and the usual cause.
-func explainYAMLError(err error, document []byte) Problem {
-	text := err.Error()
-	prefix := linePrefix.FindStringSubmatch(text)
-	text, _, _ = strings.Cut(strings.TrimPrefix(text, prefix[0]), "\n")
-	line, _ := strconv.Atoi(prefix[1])
-	key := duplicateKey.FindStringSubmatch(text)
-	switch template := findBareTemplate(text, document); {
-	case key != nil:
-		text = fmt.Sprintf("the field %s is there twice: remove one", key[1])
-	case template != "":
-		text = fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
-	case strings.Contains(text, "cannot start any token") && tabIndent.Match(document):
-		text = "no valid YAML: indent with blanks, not with tabs"
-	case strings.Contains(text, "mapping values are not allowed"):
-		text = `no valid YAML: put a value that has ": " in it in quotes`
-	default:
-		text = "no valid YAML: " + text
+// Node returns the YAML node of the only document of a text, which is empty if the text is no YAML.
+// It returns a problem if there is a second document, which the YAML library would drop silently.
+func Node(text []byte) (first yaml.Node, problem *Problem) {
+	const fix = "begin a document with the line ---"
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err := decoder.Decode(&first)
+	var second yaml.Node
+	switch {
+	case afterEnd.Match(text):
+		return first, &Problem{Text: "there is text after the end of the document, the line ...: " + fix}
+	case err == nil && !errors.Is(decoder.Decode(&second), io.EOF):
+		return first, &Problem{Text: "there is text after the end of the document: " + fix}
 	}
-	return Problem{Line: line, Text: text}
-}
-
-// findBareTemplate finds a template without quotes, which YAML takes for an object, if that may
-// have caused the problem.
-func findBareTemplate(problem string, document []byte) string {
-	if !strings.HasPrefix(problem, "invalid map key") && !strings.HasPrefix(problem, "did not find expected") {
-		return ""
-	}
-	for line := range strings.Lines(string(document)) {
-		before, after, has := strings.Cut(line, "{{")
-		action, _, ends := strings.Cut(after, "}}")
-		quoted := strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1
-		if has && ends && !quoted && strings.TrimRight(before, " :,[{-") != strings.TrimRight(before, " ") {
-			return "{{" + action + "}}"
-		}
-	}
-	return ""
+	return first, nil
 }
 
 // scalar is a number or a bool.

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,6 +56,33 @@ func TestDecodesWhatFits(t *testing.T) {
 	require.Equal(t, map[string]any{"a": 1.5}, got.Any)
 }
 
+// fussy refuses null and whatever else is no text.
+type fussy string
+
+func (f *fussy) UnmarshalJSON(data []byte) error {
+	if data[0] != '"' {
+		return errors.New("must be text")
+	}
+	*f = fussy(data)
+	return nil
+}
+
+// TestKeepsTheRestOfAnObject: a field that does not fit is left out, since its type may refuse null.
+func TestKeepsTheRestOfAnObject(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		Count int32 `json:"count"`
+		Part  struct {
+			Fussy fussy `json:"fussy"`
+			Other int32 `json:"other"`
+		} `json:"part"`
+	}
+	problems := decodeText(t, `{count: 7, part: {fussy: 1, other: 2}}`, &got)
+	require.EqualError(t, problems, "spec.part.fussy: Invalid value: 1: must be text")
+	require.EqualValues(t, 7, got.Count)
+	require.EqualValues(t, 2, got.Part.Other)
+}
+
 // TestScalarsAsWritten: JSON has 16 for 0x10, and true for yes.
 func TestScalarsAsWritten(t *testing.T) {
 	t.Parallel()
@@ -73,7 +101,7 @@ func TestHides(t *testing.T) {
 	} {
 		require.Equal(t, want, problems.Hides(path), path)
 	}
-	require.True(t, Problem{Text: "no valid YAML"}.Hides("spec"))
+	require.True(t, Problems{{Text: "no valid YAML"}}.Hides("spec"))
 }
 
 func TestSplit(t *testing.T) {

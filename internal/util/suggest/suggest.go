@@ -13,21 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
+var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
+
 // Nearest finds the known word that differs from the given one only in case and separators, or in a
-// letter or two, or else an abbreviation.
+// letter or two, or else one that abbreviates it, or that it abbreviates.
 func Nearest(word string, known []string) string {
+	const leastAbbreviation = 3
+	word = strings.ToLower(word)
+	near, fewest, abbreviation := "", 1+max(1, len(word)/3), ""
 	for _, candidate := range known {
-		if withoutSeparators(candidate) == withoutSeparators(word) {
+		other := strings.ToLower(candidate)
+		if separators.Replace(other) == separators.Replace(word) {
 			return candidate
 		}
-	}
-	nearest, least := "", 1+max(1, len(word)/3)
-	for _, candidate := range known {
-		if d := Distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
-			nearest, least = candidate, d
+		if d := Distance(word, other); d < fewest {
+			near, fewest = candidate, d
+		}
+		if abbreviation == "" && min(len(word), len(other)) >= leastAbbreviation && (strings.HasPrefix(word, other) || strings.HasPrefix(other, word)) {
+			abbreviation = candidate
 		}
 	}
-	return cmp.Or(nearest, findAbbreviation(word, known))
+	return cmp.Or(near, abbreviation)
 }
 
 // DidYouMean proposes the known word that is nearest, for the end of an error.
@@ -42,42 +48,20 @@ func DidYouMean[T ~string](word T, known []T) string {
 	return ""
 }
 
-// findAbbreviation finds a known word that abbreviates the given one, or the other way round.
-func findAbbreviation(word string, known []string) string {
-	const least = 3
-	for _, candidate := range known {
-		short, long := strings.ToLower(word), strings.ToLower(candidate)
-		if len(short) > len(long) {
-			short, long = long, short
-		}
-		if len(short) >= least && strings.HasPrefix(long, short) {
-			return candidate
-		}
-	}
-	return ""
-}
-
 // Part finds the shortest known name that has all parts of the given one, in any order: nvidia-h100
 // for h100. Parts are separated by hyphens.
 func Part(name string, known []string) string {
-	found, wanted := "", splitName(name)
+	split := func(name string) []string {
+		return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
+	}
+	found, wanted := "", split(name)
 	for _, candidate := range known {
 		isShorter := found == "" || len(candidate) < len(found)
-		if isShorter && len(wanted) > 0 && sets.New(splitName(candidate)...).HasAll(wanted...) {
+		if isShorter && len(wanted) > 0 && sets.New(split(candidate)...).HasAll(wanted...) {
 			found = candidate
 		}
 	}
 	return found
-}
-
-func splitName(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
-}
-
-var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
-
-func withoutSeparators(word string) string {
-	return separators.Replace(strings.ToLower(word))
 }
 
 // Distance counts the letters to add, drop, change or swap with the next that turn one word into
@@ -105,16 +89,16 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Name makes a name of letters, digits and the separator of a text: other
-// characters become separators, of which there are none at the ends.
-func Name(text string, separator string, keep string) string {
-	name := regexp.MustCompile("[^a-zA-Z0-9"+keep+"]").ReplaceAllString(text, separator)
-	return strings.Trim(name, separator+keep)
+// replaceOthers makes a name of letters, digits and the separator of a text: other characters than
+// these and the kept ones become separators, of which there are none at the ends.
+func replaceOthers(text, separator, kept string) string {
+	name := regexp.MustCompile("[^a-zA-Z0-9"+kept+"]").ReplaceAllString(text, separator)
+	return strings.Trim(name, separator+kept)
 }
 
 // Label makes a DNS label of a text.
 func Label(text string) string {
-	return Name(strings.ToLower(text), "-", "")
+	return replaceOthers(strings.ToLower(text), "-", "")
 }
 
 // Subdomain makes a DNS subdomain of a text. It turns round a domain and a name, as in the name of an
@@ -124,18 +108,42 @@ func Subdomain(text string) string {
 	if domain, name, ok := strings.Cut(text, "/"); ok && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
 		text = name + "." + domain
 	}
-	var labels []string
-	for label := range strings.SplitSeq(text, ".") {
-		if label = Label(label); label != "" {
-			labels = append(labels, label)
+	return replaceParts(text, ".", Label)
+}
+
+// PoolName makes DNS subdomains with slashes between them of a text.
+func PoolName(text string) string {
+	return replaceParts(text, "/", Subdomain)
+}
+
+// replaceParts replaces the parts of a text between separators, and drops empty ones.
+func replaceParts(text, separator string, replace func(string) string) string {
+	var parts []string
+	for part := range strings.SplitSeq(text, separator) {
+		if part = replace(part); part != "" {
+			parts = append(parts, part)
 		}
 	}
-	return strings.Join(labels, ".")
+	return strings.Join(parts, separator)
+}
+
+// LabelValue makes the value of a label of a text.
+func LabelValue(text string) string {
+	return replaceOthers(text, "-", "_.")
+}
+
+// LabelKey makes the key of a label of a text: a name, with or without a domain before it.
+func LabelKey(text string) string {
+	domain, name, hasDomain := strings.Cut(text, "/")
+	if !hasDomain {
+		return LabelValue(text)
+	}
+	return strings.TrimPrefix(Subdomain(domain)+"/"+LabelValue(name), "/")
 }
 
 // Identifier makes a C identifier of a text.
 func Identifier(text string) string {
-	name := Name(text, "_", "")
+	name := replaceOthers(text, "_", "")
 	if name != "" && name[0] <= '9' {
 		name = "_" + name
 	}

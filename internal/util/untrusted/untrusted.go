@@ -21,22 +21,20 @@ const opened = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 // ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
 // that makes such a file makes none.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, notRegular(path, info.Mode()) // some devices do something when they are opened
-	}
-	file, err := os.OpenFile(path, opened|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	return readRegular(path, file, limit)
+	return readPath(path, limit, os.Lstat, opened|syscall.O_NOFOLLOW)
 }
 
 // ReadLinked is ReadFile that follows symbolic links: the files of a mounted ConfigMap are links.
 func ReadLinked(path string, limit int64) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	return readPath(path, limit, os.Stat, opened)
+}
+
+// readPath looks at a file before it opens it: some devices do something when they are opened.
+func readPath(path string, limit int64, look func(string) (fs.FileInfo, error), flags int) ([]byte, error) {
+	if info, err := look(path); err == nil && !info.Mode().IsRegular() {
 		return nil, notRegular(path, info.Mode())
 	}
-	file, err := os.OpenFile(path, opened, 0)
+	file, err := os.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -75,15 +75,37 @@ func (a *Attribute) UnmarshalJSON(data []byte) error {
 			typ, value = AttributeType(name), inner
 		}
 	}
-	text, err := valueText(typ, value)
-	if err == nil {
-		*a = Attribute{Type: typ, Value: text}
+	var text strings.Builder
+	list, isGivenList := value.([]any)
+	element, isList := typ.Element()
+	switch {
+	case isGivenList && len(list) == 0:
+		return errors.New("must have at least one element")
+	case value == nil && typ == "":
+		return errors.New("has no value: " + attributeForms)
+	case typ == "":
+		return errors.New(attributeForms)
+	case !isList:
+		scalar, err := scalarText(typ, value)
+		if err != nil {
+			return err
+		}
+		text.WriteString(scalar)
+	case !isGivenList:
+		return fmt.Errorf("must hold a list of values of type %s", element)
 	}
-	return err
+	for i, item := range list {
+		scalar, err := scalarText(element, item)
+		if err != nil {
+			return fmt.Errorf("element %d %w", i, err)
+		}
+		text.WriteString(scalar + ElementEnd)
+	}
+	*a = Attribute{Type: typ, Value: text.String()}
+	return nil
 }
 
-// shorthandType tells the type of a value without one. It is empty where there
-// is no telling.
+// shorthandType returns the type of a value that is given without one, or "" if there is none.
 func shorthandType(value any) AttributeType {
 	switch v := value.(type) {
 	case string:
@@ -93,50 +115,19 @@ func shorthandType(value any) AttributeType {
 	case json.Number:
 		return AttributeInt
 	case []any:
-		if len(v) == 0 {
-			return ""
-		}
-		if list := shorthandType(v[0]) + "s"; slices.Contains(attributeTypes, list) {
-			return list
+		if len(v) > 0 && slices.Contains(attributeTypes, shorthandType(v[0])+"s") {
+			return shorthandType(v[0]) + "s"
 		}
 	}
 	return ""
 }
 
-// valueText turns a JSON value into text, if it can stand for an attribute of
-// the type.
-func valueText(typ AttributeType, value any) (string, error) {
-	list, isGivenList := value.([]any)
-	element, isList := typ.Element()
-	switch {
-	case isGivenList && len(list) == 0:
-		return "", errors.New("must have at least one element")
-	case value == nil && typ == "":
-		return "", errors.New("has no value: " + attributeForms)
-	case typ == "":
-		return "", errors.New(attributeForms)
-	case !isList:
-		return scalarText(typ, value)
-	case !isGivenList:
-		return "", fmt.Errorf("must hold a list of values of type %s", element)
-	}
-	var text strings.Builder
-	for i, item := range list {
-		scalar, err := scalarText(element, item)
-		if err != nil {
-			return "", fmt.Errorf("element %d %w", i, err)
-		}
-		text.WriteString(scalar + ElementEnd)
-	}
-	return text.String(), nil
-}
-
-// scalarText checks that value can stand for an attribute of the type. Text
-// stands for an int or bool only if it is a template.
+// scalarText returns the text of a value of the type, or of a template that yields one.
 func scalarText(typ AttributeType, value any) (string, error) {
 	text, isText := value.(string)
 	number, isNumber := value.(json.Number)
 	b, isBool := value.(bool)
+	quoted, err := decodeNumbers([]byte(text))
 	switch {
 	case !slices.Contains(attributeTypes, typ):
 		return "", &UnknownTypeError{typ}
@@ -151,8 +142,8 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	case typ == AttributeString && isBool:
 		return "", errors.New("must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools")
 	case typ == AttributeString && isNumber:
-		return "", fmt.Errorf("must be text: put it in quotes, %q", fmt.Sprint(value))
-	case isText && scalarType(text) == typ:
+		return "", fmt.Errorf("must be text: put it in quotes, %q", number)
+	case isText && err == nil && shorthandType(quoted) == typ:
 		return "", fmt.Errorf("must be of type %s: leave out the quotes", typ)
 	case isText:
 		return "", fmt.Errorf("must hold a value of type %s, or a template", typ)
@@ -189,15 +180,6 @@ func (e *NumericVersionError) Error() string {
 // NumericVersion returns the number.
 func (e *NumericVersionError) NumericVersion() string {
 	return e.Number.String()
-}
-
-// scalarType is the type that a text would have without quotes.
-func scalarType(text string) AttributeType {
-	value, err := decodeNumbers([]byte(text))
-	if err != nil {
-		return ""
-	}
-	return shorthandType(value)
 }
 
 // MarshalJSON writes the upstream form.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -68,6 +67,7 @@ func ResolveAttribute(a v1alpha1.Attribute, text string) (resourcev1.DeviceAttri
 }
 
 func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAttribute, error) {
+	trimmed := strings.TrimSpace(text)
 	switch typ {
 	case v1alpha1.AttributeString:
 		return resourcev1.DeviceAttribute{StringValue: &text}, checkLength(text)
@@ -78,14 +78,17 @@ func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAt
 		}
 		return resourcev1.DeviceAttribute{VersionValue: &text}, checkLength(text)
 	case v1alpha1.AttributeInt:
-		i, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil {
-			return resourcev1.DeviceAttribute{}, errors.New("must be an integer of 64 bits, for example 42" + notInteger(text))
+		i, err := strconv.ParseInt(trimmed, 10, 64)
+		if err == nil {
+			return resourcev1.DeviceAttribute{IntValue: &i}, nil
 		}
-		return resourcev1.DeviceAttribute{IntValue: &i}, nil
+		message := "must be an integer of 64 bits, for example 42"
+		if _, err := strconv.ParseFloat(text, 64); err == nil && suggest.Version(text) != "" {
+			message += "; put it in quotes for a string, or use {version: " + suggest.Version(text) + "}"
+		}
+		return resourcev1.DeviceAttribute{}, errors.New(message)
 	case v1alpha1.AttributeBool:
-		switch trimmed := strings.TrimSpace(text); trimmed {
-		case "true", "false":
+		if trimmed == "true" || trimmed == "false" {
 			return resourcev1.DeviceAttribute{BoolValue: new(trimmed == "true")}, nil
 		}
 		return resourcev1.DeviceAttribute{}, errors.New("must be true or false")
@@ -93,54 +96,9 @@ func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAt
 	return resourcev1.DeviceAttribute{}, fmt.Errorf("has the unknown type %q", typ)
 }
 
-// notInteger says what a number with a fraction probably means instead of an integer.
-func notInteger(text string) string {
-	version := suggest.Version(text)
-	if _, err := strconv.ParseFloat(text, 64); err != nil || version == "" {
-		return ""
-	}
-	return fmt.Sprintf("; put it in quotes for a string, or use {version: %s}", version)
-}
-
 func checkLength(text string) error {
 	if len(text) > resourcev1.DeviceAttributeMaxValueLength {
 		return fmt.Errorf("must be at most %d bytes, is %d", resourcev1.DeviceAttributeMaxValueLength, len(text))
 	}
 	return nil
-}
-
-// attributesOf returns the attributes of a partition: those of the device without uuid, its own,
-// and uuid and parentUUID if the device has a UUID.
-func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map[resourcev1.QualifiedName]v1alpha1.Attribute {
-	attributes := map[resourcev1.QualifiedName]v1alpha1.Attribute{}
-	maps.Copy(attributes, d.Attributes)
-	delete(attributes, v1alpha1.AttributeUUID)
-	if uuid, has := d.Attributes[v1alpha1.AttributeUUID]; has && uuid.Type == v1alpha1.AttributeString {
-		attributes[v1alpha1.AttributeUUID], attributes[v1alpha1.AttributeParentUUID] = uuid, uuid
-	}
-	maps.Copy(attributes, p.Attributes)
-	return attributes
-}
-
-// validateNumbers applies the API server's limits on the attributes and capacities of a device.
-func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacities int, at checker) {
-	inherited := ""
-	if strings.Contains(at.path.String(), "partitions[") {
-		inherited = ", those of the device included"
-	}
-	const (
-		maxTogether = resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice
-		maxValues   = resourcev1.ResourceSliceMaxAttributeValuesPerDevice
-	)
-	n := len(attributes) + capacities
-	at.requireThat(n <= maxTogether, n, "attributes and capacities must be at most %d together%s", maxTogether, inherited)
-	values := 0
-	for _, attribute := range attributes {
-		values++
-		if _, isList := attribute.Type.Element(); isList {
-			values += len(attribute.Elements()) - 1
-		}
-	}
-	at.requireThat(values <= maxValues, values,
-		"values of attributes must be at most %d in all, each element of a list counted%s", maxValues, inherited)
 }

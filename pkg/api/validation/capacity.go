@@ -15,21 +15,6 @@ import (
 // maxValidValues is a limit of the API server that its API does not export.
 const maxValidValues = 10
 
-func validateCapacities(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, shared bool, at checker) {
-	checkValues(at, capacities, func(name resourcev1.QualifiedName, capacity v1alpha1.Capacity, at checker) {
-		validateQualifiedName(string(name), at)
-		policy := at.atField("requestPolicy")
-		if capacity.RequestPolicy != nil && !shared {
-			policy.addForbidden("only with allowMultipleAllocations: true on the device")
-		}
-		if v1alpha1.IsTemplate(capacity.Value) {
-			validatePolicy(capacity.RequestPolicy, nil, policy)
-		} else if value, err := suggest.ParseQuantity(capacity.Value); at.requireThat(err == nil, capacity.Value, "%v", err) {
-			validatePolicy(capacity.RequestPolicy, &value, policy)
-		}
-	})
-}
-
 // ResolveCapacity makes the upstream capacity of a text, which is the value with its templates
 // rendered. The error says what the text must be.
 func ResolveCapacity(c v1alpha1.Capacity, text string) (resourcev1.DeviceCapacity, error) {
@@ -47,110 +32,85 @@ func ResolveCapacity(c v1alpha1.Capacity, text string) (resourcev1.DeviceCapacit
 func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
 	switch {
 	case policy == nil, len(policy.ValidValues) == 0 && policy.ValidRange == nil:
+		return
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
-		at.addForbidden("validValues and validRange exclude each other")
+		at.addErrors(field.Forbidden(at.path, "validValues and validRange exclude each other"))
+		return
 	case policy.Default == nil:
-		at.atField("default").addRequired("what a request takes that does not say how much")
+		at.addErrors(field.Required(at.path.Child("default"), "what a request takes that does not say how much"))
+		return
 	case policy.ValidRange != nil:
 		validateRange(policy, capacity, at)
-	default:
-		validateValues(policy, capacity, at.atField("validValues"))
+		return
 	}
-}
-
-func validateValues(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	at.tooMany(len(policy.ValidValues), maxValidValues)
+	values := at.atField("validValues")
+	values.limitItems(len(policy.ValidValues), maxValidValues)
 	for i := range policy.ValidValues {
-		value, at := &policy.ValidValues[i], at.atIndex(i)
+		value, before, at := &policy.ValidValues[i], &policy.ValidValues[max(0, i-1)], values.atIndex(i)
 		at.atMost(value, capacity, "the capacity")
-		if i == 0 {
-			continue
-		}
-		switch before := &policy.ValidValues[i-1]; {
+		switch {
+		case i == 0:
 		case value.Cmp(*before) < 0:
 			at.addInvalid(value.String(), "must not be less than the value before it, %s: sort them", before)
 		case value.Cmp(*before) == 0:
-			at.addDuplicate(value.String())
+			at.addErrors(field.Duplicate(at.path, value.String()))
 		case value.Value() == before.Value():
 			at.addInvalid(value.String(), "must differ from %s when both are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", before)
 		}
 	}
-	at.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
+	values.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
 }
 
+// validateRange checks that steps lead from min to default and max, all rounded up to integers. If
+// one has a fraction, thousandths count instead, which needs the feature gate
+// DRAFractionalCapacityRange of Kubernetes 1.37.
 func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	given, limits := policy.ValidRange, at.atField("validRange")
-	if !limits.atField("min").requirePresence(given.Min != nil, "the least that a request can take") {
+	type number struct {
+		*resource.Quantity
+		at checker
+	}
+	limits := at.atField("validRange")
+	standard := number{policy.Default, at.atField("default")}
+	least, most := number{policy.ValidRange.Min, limits.atField("min")}, number{policy.ValidRange.Max, limits.atField("max")}
+	step := number{policy.ValidRange.Step, limits.atField("step")}
+	if !least.at.requirePresence(least.Quantity != nil, "the least that a request can take") {
 		return
 	}
-	limits.atField("min").atMost(given.Min, capacity, "the capacity")
-	limits.atField("max").atMost(given.Max, capacity, "the capacity")
-	limits.atField("min").atMost(given.Min, given.Max, "max")
-	at.atField("default").atMost(policy.Default, given.Max, "max")
-	at.atField("default").requireThat(policy.Default.Cmp(*given.Min) >= 0, policy.Default.String(), "must be at least min, %s", given.Min)
-	validateSteps(policy, capacity, at)
-}
-
-// validateSteps checks that the steps lead from min to default and max, all rounded up to integers.
-// If one has a fraction, thousandths count instead, which needs the feature gate
-// DRAFractionalCapacityRange of Kubernetes 1.37.
-func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
-	given, step, limits := policy.ValidRange, policy.ValidRange.Step, at.atField("validRange")
-	ends := []bound{{policy.Default, at.atField("default")}, {given.Max, limits.atField("max")}}
-	all := slices.Concat(ends, []bound{{given.Min, limits.atField("min")}, {step, limits.atField("step")}})
-	milli, before := slices.ContainsFunc(all, bound.isFraction), at.countErrors()
-	for _, b := range all {
-		if milli || step != nil {
-			b.validateScale(milli)
+	least.at.atMost(least.Quantity, capacity, "the capacity")
+	most.at.atMost(most.Quantity, capacity, "the capacity")
+	least.at.atMost(least.Quantity, most.Quantity, "max")
+	standard.at.atMost(standard.Quantity, most.Quantity, "max")
+	standard.at.requireThat(standard.Cmp(*least.Quantity) >= 0, standard.String(), "must be at least min, %s", least)
+	all := slices.DeleteFunc([]number{standard, most, least, step}, func(n number) bool { return n.Quantity == nil })
+	hasFraction := slices.ContainsFunc(all, func(n number) bool { return !new(n.DeepCopy()).RoundUp(0) })
+	if step.Quantity == nil && !hasFraction {
+		return
+	}
+	before := len(*at.errs)
+	for _, n := range all {
+		switch {
+		case n.Sign() < 0:
+			n.at.notNegative(n.Quantity)
+		case n.CmpInt64(math.MaxInt64) > 0:
+			n.at.addInvalid(n.String(), "must be an integer of 64 bits")
+		case hasFraction && n.Cmp(*resource.NewMilliQuantity(n.MilliValue(), n.Format)) != 0:
+			n.at.addInvalid(n.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
 		}
 	}
-	if step == nil || at.countErrors() > before || !limits.atField("step").moreThanZero(step) {
+	if step.Quantity == nil || len(*at.errs) > before || !step.at.moreThanZero(step.Quantity) {
 		return
 	}
-	first := given.Min.DeepCopy()
-	first.Add(*step)
-	limits.atField("step").requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
+	first := least.DeepCopy()
+	first.Add(*step.Quantity)
+	step.at.requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
 		"min and one step, %s, must be at most the capacity, %s", &first, capacity)
-	for _, end := range ends {
-		end.validateSteps(given, milli)
+	for _, end := range all[:len(all)-1] { // without step itself
+		switch wholeSteps := (end.Value()-least.Value())%step.Value() == 0; {
+		case end.Cmp(*least.Quantity) < 0: // reported already
+		case hasFraction && (end.MilliValue()-least.MilliValue())%step.MilliValue() != 0, !hasFraction && !wholeSteps:
+			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s", step, least)
+		case !wholeSteps:
+			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", step, least)
+		}
 	}
-}
-
-// bound is a number of a policy, or nil, with its path.
-type bound struct {
-	value *resource.Quantity
-	at    checker
-}
-
-// validateSteps checks that a number of steps leads from min to the number.
-func (b bound) validateSteps(given *resourcev1.CapacityRequestPolicyRange, milli bool) {
-	switch {
-	case b.value == nil, b.value.Cmp(*given.Min) < 0:
-	case milli && (b.value.MilliValue()-given.Min.MilliValue())%given.Step.MilliValue() != 0,
-		!milli && (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-		b.at.addInvalid(b.value.String(), "must be some steps of %s from min, %s", given.Step, given.Min)
-	case (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-		b.at.addInvalid(b.value.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", given.Step, given.Min)
-	}
-}
-
-// validateScale refuses numbers that steps cannot be counted with.
-func (b bound) validateScale(milli bool) {
-	switch {
-	case b.value == nil:
-	case b.value.Sign() < 0:
-		b.at.notNegative(b.value)
-	case b.value.CmpInt64(math.MaxInt64) > 0:
-		b.at.addInvalid(b.value.String(), "must be an integer of 64 bits")
-	case milli && b.value.Cmp(*resource.NewMilliQuantity(b.value.MilliValue(), b.value.Format)) != 0:
-		b.at.addInvalid(b.value.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
-	}
-}
-
-func (b bound) isFraction() bool {
-	if b.value == nil {
-		return false
-	}
-	copied := b.value.DeepCopy()
-	return !copied.RoundUp(0)
 }

@@ -34,11 +34,6 @@ func (c checker) atKey(key string) checker {
 	return checker{c.path.Key(key), c.errs}
 }
 
-// countErrors counts the errors so far, here and elsewhere.
-func (c checker) countErrors() int {
-	return len(*c.errs)
-}
-
 func (c checker) addErrors(errs ...*field.Error) {
 	*c.errs = append(*c.errs, errs...)
 }
@@ -55,34 +50,23 @@ func (c checker) requireThat(holds bool, value any, format string, args ...any) 
 	return holds
 }
 
-func (c checker) addRequired(format string, args ...any) {
-	c.addErrors(field.Required(c.path, fmt.Sprintf(format, args...)))
-}
-
 // requirePresence adds an error if something is missing, and reports whether it is there.
 func (c checker) requirePresence(has bool, format string, args ...any) bool {
 	if !has {
-		c.addRequired(format, args...)
+		c.addErrors(field.Required(c.path, fmt.Sprintf(format, args...)))
 	}
 	return has
 }
 
-func (c checker) addForbidden(detail string) {
-	c.addErrors(field.Forbidden(c.path, detail))
-}
-
-func (c checker) addDuplicate(value any) {
-	c.addErrors(field.Duplicate(c.path, value))
-}
-
-func (c checker) tooMany(n, limit int) {
+func (c checker) limitItems(n, limit int) {
 	if n > limit {
 		c.addErrors(field.TooMany(c.path, n, limit))
 	}
 }
 
-func (c checker) tooLong(value string, limit int) {
-	c.requireThat(len(value) <= limit, value, "must be at most %d characters, is %d", limit, len(value))
+// limitLength limits a text. The fix ends the error, unless it is obvious.
+func (c checker) limitLength(value string, limit int, fix string) {
+	c.requireThat(len(value) <= limit, value, "must be at most %d characters, is %d%s", limit, len(value), fix)
 }
 
 func (c checker) notNegative(quantity *resource.Quantity) {
@@ -116,9 +100,10 @@ func oneOf[T ~string](at checker, value T, supported ...T) {
 // checkItems checks every item of a list, and refuses duplicates.
 func checkItems[T comparable](at checker, items []T, check func(item T, at checker)) {
 	for i, item := range items {
-		check(item, at.atIndex(i))
+		at := at.atIndex(i)
+		check(item, at)
 		if slices.Contains(items[:i], item) {
-			at.atIndex(i).addDuplicate(item)
+			at.addErrors(field.Duplicate(at.path, item))
 		}
 	}
 }
@@ -135,9 +120,13 @@ func listNames[K ~string, V any](values map[K]V) string {
 	if len(values) == 0 {
 		return ", which has none"
 	}
-	names := make([]string, 0, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		names = append(names, string(name))
+	return "; it has " + joinTexts(slices.Sorted(maps.Keys(values)))
+}
+
+func joinTexts[T ~string](texts []T) string {
+	joined := make([]string, len(texts))
+	for i, text := range texts {
+		joined[i] = string(text)
 	}
-	return "; it has " + strings.Join(names, ", ")
+	return strings.Join(joined, ", ")
 }

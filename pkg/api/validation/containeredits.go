@@ -23,46 +23,41 @@ const (
 // validateContainerEdits checks values without templates; templates are checked when they are
 // rendered.
 func validateContainerEdits(c *v1alpha1.ContainerEdits, at checker) {
-	if c.PerClaim != nil {
-		validateEdits(c.PerClaim, at.atField("perClaim"))
+	if c == nil {
+		return
 	}
-	if c.PerRequest != nil {
-		validateEdits(c.PerRequest, at.atField("perRequest"))
-	}
-	if c.PerDevice != nil {
-		validateEdits(c.PerDevice, at.atField("perDevice"))
+	for _, part := range []struct {
+		name  string
+		edits *v1alpha1.Edits
+	}{{"perClaim", c.PerClaim}, {"perRequest", c.PerRequest}, {"perDevice", c.PerDevice}} {
+		if part.edits != nil {
+			at.addErrors(ValidateEdits(part.edits, at.path.Child(part.name))...)
+		}
 	}
 }
 
 // ValidateEdits applies the rules of CDI to all values without templates.
 func ValidateEdits(edits *v1alpha1.Edits, path *field.Path) field.ErrorList {
 	at := newChecker(path)
-	validateEdits(edits, at)
-	return *at.errs
-}
-
-func validateEdits(edits *v1alpha1.Edits, at checker) {
 	env, mounts, nodes := at.atField("env"), at.atField("mounts"), at.atField("deviceNodes")
-	env.tooMany(len(edits.Env), maxEdits)
+	env.limitItems(len(edits.Env), maxEdits)
 	for i, variable := range edits.Env {
 		isVariable := v1alpha1.IsTemplate(variable) || strings.Index(variable, "=") > 0
 		env.atIndex(i).requireThat(isVariable, variable, "must be NAME=value, for example GPU_COUNT=1")
 	}
-	mounts.tooMany(len(edits.Mounts), maxEdits)
-	for i := range edits.Mounts {
-		validateMount(&edits.Mounts[i], mounts.atIndex(i))
+	mounts.limitItems(len(edits.Mounts), maxEdits)
+	for i, mount := range edits.Mounts {
+		at := mounts.atIndex(i)
+		at.atField("hostPath").requirePresence(mount.HostPath != "", "what is mounted, for example /usr/lib/libcuda.so")
+		validatePath(mount.ContainerPath, at.atField("containerPath"))
+		at.atField("options").limitItems(len(mount.Options), maxEdits)
+		at.atField("options").checkNoneEmpty(mount.Options, "for example ro")
 	}
-	nodes.tooMany(len(edits.DeviceNodes), maxEdits)
+	nodes.limitItems(len(edits.DeviceNodes), maxEdits)
 	for i := range edits.DeviceNodes {
 		validateDeviceNode(&edits.DeviceNodes[i], nodes.atIndex(i))
 	}
-}
-
-func validateMount(mount *v1alpha1.Mount, at checker) {
-	at.atField("hostPath").requirePresence(mount.HostPath != "", "what is mounted, for example /usr/lib/libcuda.so")
-	validatePath(mount.ContainerPath, at.atField("containerPath"))
-	at.atField("options").tooMany(len(mount.Options), maxEdits)
-	at.atField("options").checkNoneEmpty(mount.Options, "for example ro")
+	return *at.errs
 }
 
 // validatePath requires an absolute path in a container.
@@ -82,26 +77,22 @@ func validateDeviceNode(node *v1alpha1.DeviceNode, at checker) {
 		isKnown := strings.Trim(node.Permissions, nodePermissions) == ""
 		at.atField("permissions").requireThat(isKnown, node.Permissions, "must be of the letters r, w and m")
 	}
-	validateDeviceNumber(node.Major, at.atField("major"))
-	validateDeviceNumber(node.Minor, at.atField("minor"))
-	validateUint32(node.FileMode, at.atField("fileMode"))
-	validateUint32(node.UID, at.atField("uid"))
-	validateUint32(node.GID, at.atField("gid"))
-}
-
-func validateUint32(number *int64, at checker) {
-	if number != nil {
-		at.requireThat(*number >= 0 && *number <= math.MaxUint32, *number, "must be between 0 and %d", uint32(math.MaxUint32))
+	for _, number := range []struct {
+		name  string
+		value *intstr.IntOrString
+	}{{"major", node.Major}, {"minor", node.Minor}} {
+		switch at, value := at.atField(number.name), number.value; {
+		case value == nil:
+		case value.Type == intstr.Int:
+			at.requireThat(value.IntVal >= 0, value.IntVal, "must not be less than 0")
+		case !v1alpha1.IsTemplate(value.StrVal):
+			_, err := strconv.ParseUint(value.StrVal, 10, 31)
+			at.requireThat(err == nil, value.StrVal, "must be a number, or a template that yields one")
+		}
 	}
-}
-
-func validateDeviceNumber(number *intstr.IntOrString, at checker) {
-	switch {
-	case number == nil:
-	case number.Type == intstr.Int:
-		at.requireThat(number.IntVal >= 0, number.IntVal, "must not be less than 0")
-	case !v1alpha1.IsTemplate(number.StrVal):
-		_, err := strconv.ParseUint(number.StrVal, 10, 31)
-		at.requireThat(err == nil, number.StrVal, "must be a number, or a template that yields one")
-	}
+	isUint32 := func(number *int64) bool { return number == nil || *number >= 0 && *number <= math.MaxUint32 }
+	const mustBeUint32 = "must be between 0 and 4294967295"
+	at.atField("fileMode").requireThat(isUint32(node.FileMode), node.FileMode, mustBeUint32)
+	at.atField("uid").requireThat(isUint32(node.UID), node.UID, mustBeUint32)
+	at.atField("gid").requireThat(isUint32(node.GID), node.GID, mustBeUint32)
 }

@@ -3,31 +3,41 @@ package validation
 import (
 	"slices"
 	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 func validateDevice(device *v1alpha1.DeviceTemplate, at checker) {
 	validateStem("device", device.Name, device.Count, at)
-	validateNumbers(device.Attributes, len(device.Capacity), at)
-	checkValues(at.atField("attributes"), device.Attributes, validateAttribute)
-	validateCapacities(device.Capacity, isShared(device), at.atField("capacity"))
-	at.atField("taints").tooMany(len(device.Taints), resourcev1.DeviceTaintsMaxLength)
+	validateProperties(device, nil, at)
+	taints := at.atField("taints")
+	taints.limitItems(len(device.Taints), resourcev1.DeviceTaintsMaxLength)
 	for i := range device.Taints {
-		validateTaint(&device.Taints[i], at.atField("taints").atIndex(i))
+		taints.addErrors(ValidateTaint(&device.Taints[i], taints.path.Index(i))...)
 	}
-	validateBinding(device, at)
+	// Both lists of conditions are given or none, without a condition in both.
+	conditions, failures := at.atField("bindingConditions"), at.atField("bindingFailureConditions")
+	conditions.limitItems(len(device.BindingConditions), resourcev1.BindingConditionsMaxSize)
+	checkItems(conditions, device.BindingConditions, labelKeyForm.checkName)
+	failures.limitItems(len(device.BindingFailureConditions), resourcev1.BindingFailureConditionsMaxSize)
+	checkItems(failures, device.BindingFailureConditions, labelKeyForm.checkName)
+	for i, name := range device.BindingFailureConditions {
+		isBoth := slices.Contains(device.BindingConditions, name)
+		failures.atIndex(i).requireThat(!isBoth, name, "must not be one of bindingConditions as well")
+	}
+	hasConditions, hasFailures := len(device.BindingConditions) > 0, len(device.BindingFailureConditions) > 0
+	failures.requirePresence(hasFailures || !hasConditions, "bindingConditions need at least one, for example example.com/attach-failed")
+	conditions.requirePresence(hasConditions || !hasFailures, "bindingFailureConditions need at least one, for example example.com/attached")
 	validateConsumption(device, at.atField("consumesCounters"))
 	validateNodeResources(device, at.atField("nodeAllocatableResources"))
 	validateOwnCounters(device, at)
 	validatePartitions(device, at.atField("partitions"))
-}
-
-func isShared(device *v1alpha1.DeviceTemplate) bool {
-	return device.AllowMultipleAllocations != nil && *device.AllowMultipleAllocations
 }
 
 // validateStem checks the name of a group and its count. A name that is a template is checked when
@@ -64,32 +74,74 @@ func validateEnding(stem, end string, at checker) {
 	ended.checkName(stem, at)
 }
 
+// validateProperties checks the attributes and capacities of a device or, if one is given, of its
+// partition, with the API server's limits on how many there are.
+func validateProperties(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	const (
+		maxTogether = resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice
+		maxValues   = resourcev1.ResourceSliceMaxAttributeValuesPerDevice
+	)
+	own, all, capacities, inherited := device.Attributes, device.Attributes, device.Capacity, ""
+	if partition != nil {
+		own, all, capacities, inherited = partition.Attributes, attributesOf(device, partition), partition.Capacity, ", those of the device included"
+	}
+	together, values := len(all)+len(capacities), 0
+	for _, attribute := range all {
+		values++
+		if _, isList := attribute.Type.Element(); isList {
+			values += len(attribute.Elements()) - 1
+		}
+	}
+	at.requireThat(together <= maxTogether, together, "attributes and capacities must be at most %d together%s", maxTogether, inherited)
+	at.requireThat(values <= maxValues, values, "values of attributes must be at most %d in all, each element of a list counted%s", maxValues, inherited)
+	checkValues(at.atField("attributes"), own, validateAttribute)
+	isShared := device.AllowMultipleAllocations != nil && *device.AllowMultipleAllocations
+	checkValues(at.atField("capacity"), capacities, func(name resourcev1.QualifiedName, capacity v1alpha1.Capacity, at checker) {
+		validateQualifiedName(string(name), at)
+		policy := at.atField("requestPolicy")
+		if capacity.RequestPolicy != nil && !isShared {
+			policy.addErrors(field.Forbidden(policy.path, "only with allowMultipleAllocations: true on the device"))
+		}
+		if v1alpha1.IsTemplate(capacity.Value) {
+			validatePolicy(capacity.RequestPolicy, nil, policy)
+		} else if value, err := suggest.ParseQuantity(capacity.Value); at.requireThat(err == nil, capacity.Value, "%v", err) {
+			validatePolicy(capacity.RequestPolicy, &value, policy)
+		}
+	})
+}
+
 // ValidateTaint applies the API server's rules for the taint of a device.
 func ValidateTaint(taint *resourcev1.DeviceTaint, path *field.Path) field.ErrorList {
 	at := newChecker(path)
-	validateTaint(taint, at)
-	return *at.errs
-}
-
-func validateTaint(taint *resourcev1.DeviceTaint, at checker) {
 	labelKeyForm.checkName(taint.Key, at.atField("key"))
 	labelValueForm.checkName(taint.Value, at.atField("value"))
 	oneOf(at.atField("effect"), taint.Effect,
 		resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone)
+	return *at.errs
 }
 
-// validateBinding requires both lists of conditions or none, without a condition in both.
-func validateBinding(device *v1alpha1.DeviceTemplate, at checker) {
-	conditions, failures := at.atField("bindingConditions"), at.atField("bindingFailureConditions")
-	conditions.tooMany(len(device.BindingConditions), resourcev1.BindingConditionsMaxSize)
-	checkItems(conditions, device.BindingConditions, labelKeyForm.checkName)
-	failures.tooMany(len(device.BindingFailureConditions), resourcev1.BindingFailureConditionsMaxSize)
-	checkItems(failures, device.BindingFailureConditions, labelKeyForm.checkName)
-	for i, name := range device.BindingFailureConditions {
-		isBoth := slices.Contains(device.BindingConditions, name)
-		failures.atIndex(i).requireThat(!isBoth, name, "must not be one of bindingConditions as well")
-	}
-	hasConditions, hasFailures := len(device.BindingConditions) > 0, len(device.BindingFailureConditions) > 0
-	failures.requirePresence(hasFailures || !hasConditions, "bindingConditions need at least one, for example example.com/attach-failed")
-	conditions.requirePresence(hasConditions || !hasFailures, "bindingFailureConditions need at least one, for example example.com/attached")
+// validateNodeResources checks what a device consumes of the node's own resources.
+func validateNodeResources(device *v1alpha1.DeviceTemplate, at checker) {
+	checkValues(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, at checker) {
+		isKnown := name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		at.requireThat(isKnown, name, "must be cpu, memory or hugepages-<size>")
+		at.requirePresence(taken.Mapping != nil || taken.Overhead != nil, "mapping, overhead or both")
+		if mapping := taken.Mapping; mapping != nil {
+			key, at := mapping.CapacityKey, at.atField("mapping")
+			if at.requireThat((key == nil) != (mapping.DeviceMultiplier == nil), mapping, "must have exactly one of capacityKey and deviceMultiplier") {
+				at.atField("deviceMultiplier").moreThanZero(mapping.DeviceMultiplier)
+				at.atField("capacityMultiplier").moreThanZero(mapping.CapacityMultiplier)
+				at.requireThat((key == nil) == (mapping.CapacityMultiplier == nil), mapping, "must have both of capacityKey and capacityMultiplier, or none")
+				if key != nil {
+					_, has := device.Capacity[*key]
+					at.atField("capacityKey").requireThat(has, *key, "must be the name of a capacity of the device%s", listNames(device.Capacity))
+				}
+			}
+		}
+		if overhead, at := taken.Overhead, at.atField("overhead"); overhead != nil {
+			at.requirePresence(overhead.PerPod != nil || overhead.PerContainer != nil, "perPod, perContainer or both")
+			at.atField("perPod").notNegative(overhead.PerPod)
+			at.atField("perContainer").notNegative(overhead.PerContainer)
+		}
+	})
 }

@@ -45,10 +45,12 @@ var (
 		repair: suggest.Subdomain,
 	}
 	poolNameForm = form{
-		max:    resourcev1.PoolNameMaxLength,
-		must:   `must be DNS subdomains with "/" between them: lower-case letters, digits and inner "-" and "."`,
-		holds:  isPoolName,
-		repair: repairPoolName,
+		max:  resourcev1.PoolNameMaxLength,
+		must: `must be DNS subdomains with "/" between them: lower-case letters, digits and inner "-" and "."`,
+		holds: func(name string) bool {
+			return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !subdomainForm.holds(part) })
+		},
+		repair: suggest.PoolName,
 	}
 	identifierForm = form{
 		max:    resourcev1.DeviceMaxIDLength,
@@ -60,13 +62,13 @@ var (
 		max:    content.DNS1123SubdomainMaxLength + 1 + content.LabelValueMaxLength,
 		must:   `must be a name of at most 63 letters, digits and inner "-", "_" and ".", with or without a DNS subdomain and "/" before it`,
 		holds:  isAccepted(content.IsLabelKey),
-		repair: repairLabelKey,
+		repair: suggest.LabelKey,
 	}
 	labelValueForm = form{
 		max:    content.LabelValueMaxLength,
 		must:   `must be letters, digits and inner "-", "_" and "."`,
 		holds:  isAccepted(content.IsLabelValue),
-		repair: func(value string) string { return suggest.Name(value, "-", "_.") },
+		repair: suggest.LabelValue,
 	}
 )
 
@@ -78,7 +80,7 @@ func isAccepted(check func(string) []string) func(string) bool {
 func (f form) checkName(name string, at checker) {
 	switch {
 	case len(name) > f.max:
-		at.tooLong(name, f.max)
+		at.limitLength(name, f.max, "")
 	case !f.holds(name):
 		at.addInvalid(name, "%s%s", f.must, proposeValue(f.repair(name), f.isFitting))
 	}
@@ -109,26 +111,10 @@ func proposeValue(value string, valid func(string) bool) string {
 	return fmt.Sprintf("; use %q", value)
 }
 
-func isPoolName(name string) bool {
-	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !subdomainForm.holds(part) })
-}
-
-func repairPoolName(name string) string {
-	var parts []string
-	for part := range strings.SplitSeq(name, "/") {
-		if part = suggest.Subdomain(part); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "/")
-}
-
-func repairLabelKey(key string) string {
-	prefix, name, prefixed := strings.Cut(key, "/")
-	if !prefixed {
-		return suggest.Name(key, "-", "_.")
-	}
-	return strings.TrimPrefix(suggest.Subdomain(prefix)+"/"+suggest.Name(name, "-", "_."), "/")
+// ValidateDriver applies the API server's rule for names of drivers: DNS subdomains of at most 63
+// characters.
+func ValidateDriver(name string, path *field.Path) field.ErrorList {
+	return driverForm.checkAtPath(name, path)
 }
 
 // ValidateLabel applies the API server's rule for names of devices, counter sets and counters: DNS
@@ -181,8 +167,9 @@ func isQualified(name string) bool {
 }
 
 // validateFullyQualified is stricter about the domain than validateQualifiedName, like the API
-// server.
-func validateFullyQualified(name, driver string, at checker) {
+// server. It reports whether the name is valid.
+func validateFullyQualified(name, driver string, at checker) bool {
+	before := len(*at.errs)
 	domain, _, qualified := strings.Cut(name, "/")
 	switch {
 	case !qualified:
@@ -192,4 +179,5 @@ func validateFullyQualified(name, driver string, at checker) {
 	default:
 		validateQualifiedName(name, at)
 	}
+	return len(*at.errs) == before
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,21 +27,20 @@ func validateSchema(s *v1alpha1.Schema, at checker) {
 	case s.Type != "":
 		oneOf(kind, s.Type, schemaTypes...)
 	case !s.IntOrString && !s.PreserveUnknownFields:
-		kind.addRequired("one of %s", joinTypes(schemaTypes))
+		kind.addErrors(field.Required(kind.path, "one of "+joinTexts(schemaTypes)))
 	}
-	validateRules(s, at)
-	validateRequired(s.Required, s, at.atField("required"))
-	if s.AdditionalProperties != nil {
+	validateRules(s, s, at)
+	if additional := at.atField("additionalProperties"); s.AdditionalProperties != nil {
 		if len(s.Properties) > 0 {
-			at.atField("additionalProperties").addForbidden("properties are there already: remove one of the two")
+			additional.addErrors(field.Forbidden(additional.path, "properties are there already: remove one of the two"))
 		}
-		validateSchema(s.AdditionalProperties, at.atField("additionalProperties"))
+		validateSchema(s.AdditionalProperties, additional)
 	}
 	checkValues(at.atField("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at checker) { validateSchema(&property, at) })
 	if s.Items != nil {
 		validateSchema(s.Items, at.atField("items"))
 	} else if s.Type == v1alpha1.SchemaArray {
-		at.atField("items").addRequired("the schema of the items")
+		at.addErrors(field.Required(at.path.Child("items"), "the schema of the items"))
 	}
 	eachNested(s, at, func(nested *v1alpha1.Schema, at checker) { validateNested(nested, s, at) })
 }
@@ -52,8 +50,7 @@ func validateNested(s, outer *v1alpha1.Schema, at checker) {
 	if s.Type != "" {
 		oneOf(at.atField("type"), s.Type, schemaTypes...)
 	}
-	validateRules(s, at)
-	validateRequired(s.Required, outer, at.atField("required"))
+	validateRules(s, outer, at)
 	checkValues(at.atField("properties"), s.Properties, func(name string, property v1alpha1.Schema, at checker) {
 		known, ok := outer.Properties[name]
 		if !ok && outer.AdditionalProperties != nil {
@@ -81,10 +78,11 @@ func eachNested(s *v1alpha1.Schema, at checker, check func(nested *v1alpha1.Sche
 	}
 }
 
-// validateRules checks the rules of a schema without those of its parts.
-func validateRules(s *v1alpha1.Schema, at checker) {
+// validateRules checks the rules of a schema without those of its parts. The object that it is of
+// has its properties declared in another schema if this one is in allOf, anyOf, oneOf or not.
+func validateRules(s, declared *v1alpha1.Schema, at checker) {
 	ofType := func(name string, has bool, types ...v1alpha1.SchemaType) {
-		at.atField(name).requireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joinTypes(types), s.Type)
+		at.atField(name).requireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joinTexts(types), s.Type)
 	}
 	ofType("properties", len(s.Properties) > 0, v1alpha1.SchemaObject)
 	ofType("additionalProperties", s.AdditionalProperties != nil, v1alpha1.SchemaObject)
@@ -102,23 +100,19 @@ func validateRules(s *v1alpha1.Schema, at checker) {
 		at.atField("pattern").addInvalid(s.Pattern, "must be a regular expression: %v", err)
 	}
 	at.atField("multipleOf").requireThat(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
-	atLeastMinimum(at, "Length", s.MinLength, s.MaxLength)
-	atLeastMinimum(at, "Items", s.MinItems, s.MaxItems)
-	atLeastMinimum(at, "Properties", s.MinProperties, s.MaxProperties)
+	for _, limits := range []struct {
+		what        string
+		least, most *int64
+	}{{"Length", s.MinLength, s.MaxLength}, {"Items", s.MinItems, s.MaxItems}, {"Properties", s.MinProperties, s.MaxProperties}} {
+		least, most := limits.least, limits.most
+		at.atField("min"+limits.what).requireThat(least == nil || *least >= 0, least, "must not be less than 0")
+		at.atField("max"+limits.what).requireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", limits.what)
+	}
 	at.atField("maximum").requireThat(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
-}
-
-// validateRequired requires that the object has the required fields.
-func validateRequired(required []string, object *v1alpha1.Schema, at checker) {
-	checkItems(at, required, func(name string, at checker) {
-		_, ok := object.Properties[name]
-		at.requireThat(ok || object.AdditionalProperties != nil || object.PreserveUnknownFields, name, "must be one of the properties%s", listNames(object.Properties))
+	checkItems(at.atField("required"), s.Required, func(name string, at checker) {
+		_, ok := declared.Properties[name]
+		at.requireThat(ok || declared.AdditionalProperties != nil || declared.PreserveUnknownFields, name, "must be one of the properties%s", listNames(declared.Properties))
 	})
-}
-
-func atLeastMinimum(at checker, what string, least, most *int64) {
-	at.atField("min"+what).requireThat(least == nil || *least >= 0, least, "must not be less than 0")
-	at.atField("max"+what).requireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", what)
 }
 
 // validateEnum requires a value of the type, or null, which has no raw text. It hints at quotes,
@@ -149,12 +143,4 @@ func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
 		hint = fmt.Sprintf(": put it in quotes, %q", raw)
 	}
 	at.requireThat(fits, string(raw), "must be of type %s%s", want, hint)
-}
-
-func joinTypes(types []v1alpha1.SchemaType) string {
-	names := make([]string, len(types))
-	for i, name := range types {
-		names[i] = string(name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -28,103 +29,75 @@ const maxCount = 10_000
 // exist and are unique when the devices are expanded.
 func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorList {
 	root := newChecker(nil)
-	validateName(t.Name, root)
+	subdomainForm.checkRequiredName(t.Name, "give the object a name", root.atField("metadata", "name"))
 	spec, at := &t.Spec, root.atField("spec")
-	validateDriver(spec, at.atField("driver"))
-	validateDriverPod(spec, at.atField("driverPod"))
-	validateFakeNodes(spec.NodeSelector, at.atField("nodeSelector"))
+	validateDriver(spec, at)
+	validateNodeSelector(spec.NodeSelector, false, at.atField("nodeSelector"))
 	validateSharedWith(spec.SharedWith, at.atField("sharedWith"))
-	validatePoolName(spec, at.atField("poolName"))
-	validateDevices(spec, at.atField("devices"))
-	validateSharedCounters(spec.SharedCounters, at.atField("sharedCounters"))
-	validateSlices(spec.Slices, at.atField("slices"))
-	checkValues(at.atField("sliceLabels"), spec.SliceLabels, validateSliceLabel)
+	if poolName := at.atField("poolName"); !v1alpha1.IsTemplate(spec.PoolName) {
+		poolNameForm.checkName(spec.PoolName, poolName)
+	} else {
+		poolName.requireThat(spec.SharedWith == nil, spec.PoolName, "must not be a template with sharedWith, since the pool is the same for all nodes")
+	}
+	devices := at.atField("devices")
+	devices.requirePresence(len(spec.Devices) > 0, "give at least one device")
+	for i := range spec.Devices {
+		validateDevice(&spec.Devices[i], devices.atIndex(i))
+		validateNodesOf(&spec.Devices[i], spec.SharedWith, devices.atIndex(i))
+	}
+	for i, set := range spec.SharedCounters {
+		at := at.atField("sharedCounters").atIndex(i)
+		validateStem("counter set", set.Name, set.Count, at)
+		validateCounters(set.Counters, at.atField("counters"))
+	}
+	for i, slice := range spec.Slices {
+		devices := at.atField("slices").atIndex(i).atField("devices")
+		devices.requirePresence(len(slice.Devices) > 0, "name at least one device, or a group of devices")
+		devices.checkNoneEmpty(slice.Devices, "the name of a device, or of a group of devices")
+	}
+	checkValues(at.atField("sliceLabels"), spec.SliceLabels, func(key, value string, at checker) {
+		labelKeyForm.checkName(key, at)
+		at.requireThat(key != v1alpha1.ManagedByLabel, value, "is kwok-dra's own label, which all its slices have: remove it")
+		if !v1alpha1.IsTemplate(value) {
+			labelValueForm.checkName(value, at)
+		}
+	})
 	validatePartitionType(spec, at)
 	validateSkipped(spec.SkipNodeOperations, at.atField("skipNodeOperations"))
-	if spec.ClaimStatus != nil {
-		validateClaimStatus(spec.ClaimStatus, at.atField("claimStatus"))
-	}
-	if spec.ContainerEdits != nil {
-		validateContainerEdits(spec.ContainerEdits, at.atField("containerEdits"))
-	}
-	if spec.Parameters != nil {
-		validateParameters(spec.Parameters, at.atField("parameters"))
-	}
+	validateClaimStatus(spec.ClaimStatus, at.atField("claimStatus"))
+	validateContainerEdits(spec.ContainerEdits, at.atField("containerEdits"))
+	validateParameters(spec.Parameters, at.atField("parameters"))
 	if spec.Health != "" {
 		oneOf(at.atField("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
 	}
 	return *root.errs
 }
 
-// leastRetryInterval bounds how often a failing Pod is retried and reported.
-const leastRetryInterval = time.Second
-
-// ValidateKwokDRAConfiguration checks a configuration, defaulted or not. Its selectors are checked
-// when they are compiled.
-func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorList {
-	root := newChecker(nil)
-	validateName(c.Name, root)
-	spec := root.atField("spec")
-	if c.Spec.PodStatus != "" {
-		oneOf(spec.atField("podStatus"), c.Spec.PodStatus, v1alpha1.PodStatusMinimal, v1alpha1.PodStatusFaithful)
+// validateDriver checks the name of the driver, and which Pods run its plugin. A name that is a
+// template is checked when it is rendered.
+func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
+	if driver := at.atField("driver"); !v1alpha1.IsTemplate(spec.Driver) {
+		driverForm.checkRequiredName(spec.Driver, "the name of the DRA driver, for example gpu.example.com", driver)
+	} else {
+		driver.requireThat(spec.DriverPod != nil, spec.Driver, "must be a DNS subdomain; it may be a template only with driverPod, whose Pod it reads")
 	}
-	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration < leastRetryInterval {
-		spec.atField("retryInterval").addInvalid(retry.Duration.String(), "must be at least %s, for example 60s", leastRetryInterval)
+	pods, at := spec.DriverPod, at.atField("driverPod")
+	if pods == nil {
+		return
 	}
-	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
-		spec.atField("bindingDelay").addInvalid(delay.Duration.String(), "must not be less than 0, for example 5s")
+	if spec.SharedWith != nil {
+		at.addErrors(field.Forbidden(at.path, "not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two"))
 	}
-	switch dir, at := c.Spec.PluginsDir, spec.atField("pluginsDir"); {
-	case dir == "":
-	case !filepath.IsAbs(dir):
-		at.addInvalid(dir, "must be an absolute path, for example /run/kwok-dra")
-	case len(filepath.Clean(dir)) > v1alpha1.MaxPluginsDir:
-		at.addInvalid(dir, "must have at most %d characters, or the paths of sockets below it would be too long, for example /run/kwok-dra", v1alpha1.MaxPluginsDir)
+	if pods.Namespace != "" {
+		labelForm.checkName(pods.Namespace, at.atField("namespace"))
 	}
-	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
-		spec.atField("containerView").addInvalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
+	if pods.Container != "" {
+		labelForm.checkName(pods.Container, at.atField("container"))
 	}
-	return *root.errs
-}
-
-func validateName(name string, root checker) {
-	subdomainForm.checkRequiredName(name, "give the object a name", root.atField("metadata", "name"))
-}
-
-func validatePoolName(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
-	switch {
-	case !v1alpha1.IsTemplate(spec.PoolName):
-		poolNameForm.checkName(spec.PoolName, at)
-	case spec.SharedWith != nil:
-		at.addInvalid(spec.PoolName, "must not be a template with sharedWith, since the pool is the same for all nodes")
-	}
-}
-
-func validateDevices(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
-	at.requirePresence(len(spec.Devices) > 0, "give at least one device")
-	perDevice := spec.SharedWith != nil && spec.SharedWith.PerDeviceNodeSelection
-	for i := range spec.Devices {
-		device, at := &spec.Devices[i], at.atIndex(i)
-		validateDevice(device, at)
-		validateNodesOf(device, perDevice, at)
-	}
-}
-
-func validateSlices(slices []v1alpha1.SliceTemplate, at checker) {
-	for i := range slices {
-		devices := at.atIndex(i).atField("devices")
-		devices.requirePresence(len(slices[i].Devices) > 0, "name at least one device, or a group of devices")
-		devices.checkNoneEmpty(slices[i].Devices, "the name of a device, or of a group of devices")
-	}
-}
-
-// validateSliceLabel requires a valid label. A value that is a template is checked when it is
-// rendered.
-func validateSliceLabel(key, value string, at checker) {
-	labelKeyForm.checkName(key, at)
-	at.requireThat(key != v1alpha1.ManagedByLabel, value, "is kwok-dra's own label, which all its slices have: remove it")
-	if !v1alpha1.IsTemplate(value) {
-		labelValueForm.checkName(value, at)
+	selector := at.atField("selector")
+	if selector.requirePresence(len(pods.Selector.MatchLabels)+len(pods.Selector.MatchExpressions) > 0,
+		"matchLabels, matchExpressions or both, as in spec.selector of the driver's DaemonSet; an empty one would select every Pod") {
+		selector.addErrors(metav1validation.ValidateLabelSelector(&pods.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.path)...)
 	}
 }
 
@@ -137,4 +110,32 @@ func validateSkipped(skipped []resourcev1.SkipNodeOperation, at checker) {
 	if slices.Contains(skipped, prepare) && !slices.Contains(skipped, unprepare) && !slices.Contains(skipped, all) {
 		at.addInvalid(skipped, "must have %s with %s, or %q for all", unprepare, prepare, all)
 	}
+}
+
+// leastRetryInterval bounds how often a failing Pod is retried and reported.
+const leastRetryInterval = time.Second
+
+// ValidateKwokDRAConfiguration checks a configuration, defaulted or not. Its selectors are checked
+// when they are compiled.
+func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorList {
+	root := newChecker(nil)
+	subdomainForm.checkRequiredName(c.Name, "give the object a name", root.atField("metadata", "name"))
+	spec := root.atField("spec")
+	if c.Spec.PodStatus != "" {
+		oneOf(spec.atField("podStatus"), c.Spec.PodStatus, v1alpha1.PodStatusMinimal, v1alpha1.PodStatusFaithful)
+	}
+	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration < leastRetryInterval {
+		spec.atField("retryInterval").addInvalid(retry.Duration.String(), "must be at least %s, for example 60s", leastRetryInterval)
+	}
+	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
+		spec.atField("bindingDelay").addInvalid(delay.Duration.String(), "must not be less than 0, for example 5s")
+	}
+	if dir, at := c.Spec.PluginsDir, spec.atField("pluginsDir"); dir != "" && at.requireThat(filepath.IsAbs(dir), dir, "must be an absolute path, for example /run/kwok-dra") {
+		at.requireThat(len(filepath.Clean(dir)) <= v1alpha1.MaxPluginsDir, dir,
+			"must have at most %d characters, or the paths of sockets below it would be too long, for example /run/kwok-dra", v1alpha1.MaxPluginsDir)
+	}
+	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
+		spec.atField("containerView").addInvalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
+	}
+	return *root.errs
 }
