@@ -240,7 +240,7 @@ func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results
 	}
 	p.reporter.reportHidden(t.node, desired.Hidden)
 	if results.err != nil {
-		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(t.key))
+		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(t.key))
 	}
 	if results.wrote && !t.last.changedAt.IsZero() {
 		p.reporter.metrics.latency.Observe(time.Since(t.last.changedAt).Seconds())

@@ -68,7 +68,7 @@ func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) 
 }
 
 // reportFailure reports an API call that failed, after so many failures before. What the API
-// server refuses for good is reported at once, all else after loop.Patience failures.
+// server refuses for good is reported at once, all else after loop.FailuresBeforeEvent failures.
 func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
 	if loop.LostRace(err) {
 		return err
@@ -79,7 +79,7 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 	}
 	r.metrics.failing.WithLabelValues("api").Inc()
 	isFinal := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (isFinal || failures >= loop.Patience) {
+	if node != nil && (isFinal || failures >= loop.FailuresBeforeEvent) {
 		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
 	}
 	return err

@@ -51,7 +51,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	}
 	p.reporter.reportOutcomes(key, &desired, &results)
 	if results.err != nil {
-		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(key))
+		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(key))
 	}
 	if t.node != nil && blocked != nil {
 		return p.reporter.reportProblems(t.node, map[string]error{"template": blocked})
