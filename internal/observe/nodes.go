@@ -87,9 +87,9 @@ func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
 }
 
-// Others reports whether a node may belong to another installation: only selected nodes are
-// listed, and it is not one of them. It may also be gone, or have left the selection; whoever
-// managed it knows.
-func (n *Nodes) Others(name string) bool {
+// MayBeForeign reports whether a node may belong to another installation: only selected nodes
+// are listed, and it is not one of them. It may also be gone, or have left the selection;
+// whoever managed it knows.
+func (n *Nodes) MayBeForeign(name string) bool {
 	return n.managed.Hides(name) && n.Informer.Get(name) == nil
 }

@@ -38,7 +38,7 @@ func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
 		return 0 // the writes of another driver have begun a round
 	}
 	rounds := m.conflicts.rounds
-	if key.Shared() {
+	if key.IsShared() {
 		rounds = m.conflicts.sharedRounds
 	}
 	wait := rounds.Get(key.String())

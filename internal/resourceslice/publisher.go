@@ -158,7 +158,7 @@ func (p *Publisher) configChanged() {
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
-		if key.Shared() { // its template may be gone, or name another pool
+		if key.IsShared() { // its template may be gone, or name another pool
 			p.loop.Add(key)
 		}
 	}

@@ -35,7 +35,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 		return nil
 	}
 	existing := p.caches.Slices.Of(key)
-	if key.Shared() {
+	if key.IsShared() {
 		return p.reconcileShared(ctx, set, key, existing)
 	}
 	return p.reconcileNode(ctx, set, key, existing)
@@ -88,7 +88,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 
 // retireNode deletes the slices of a node that is gone or no longer fake.
 func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
-	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.Others(t.key.Node)
+	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.MayBeForeign(t.key.Node)
 	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
 	if !t.last.isManaged && !isRecorded && mayBeOthers {
 		p.memory.forgetForeignWrites(t.key)

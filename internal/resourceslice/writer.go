@@ -151,7 +151,7 @@ func (w *writer) getSlice(ctx context.Context, key facts.SlicesKey, name string)
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", name, err)
 	}
-	if owner := installation.Of(live); key.Shared() && w.as.IsAnother(owner) {
+	if owner := installation.Of(live); key.IsShared() && w.as.IsAnother(owner) {
 		return nil, &installation.OwnedError{Object: "slice " + name, Resource: "resourceslices " + name, Owner: owner, As: w.as}
 	}
 	return live, nil

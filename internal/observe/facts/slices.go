@@ -233,12 +233,12 @@ type SlicesKey struct {
 // NodeKey is the key of a node.
 func NodeKey(name string) SlicesKey { return SlicesKey{Node: name} }
 
-// Shared reports whether it is the key of a pool that nodes share.
-func (k SlicesKey) Shared() bool { return k.Node == "" }
+// IsShared reports whether it is the key of a pool that nodes share.
+func (k SlicesKey) IsShared() bool { return k.Node == "" }
 
 // String names it in logs and errors.
 func (k SlicesKey) String() string {
-	if k.Shared() {
+	if k.IsShared() {
 		return "pool " + k.Pool + " of driver " + k.Driver
 	}
 	return "node " + k.Node
