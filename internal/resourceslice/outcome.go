@@ -89,8 +89,8 @@ func (r *results) outcomeOf(desired *plan.Desired, t *devices.Template) Outcome 
 	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
 	driver := r.drivers[t.Driver]
 	switch i := slices.IndexFunc(driver.fitted.Pools, has); {
-	case desired.Blocked[t.Driver] != nil:
-		return Outcome{Problem: desired.Blocked[t.Driver]}
+	case desired.Suspended[t.Driver] != nil:
+		return Outcome{Problem: desired.Suspended[t.Driver]}
 	case driver.err != nil:
 		return Outcome{Problem: driver.err}
 	case driver.isBehind:

@@ -40,7 +40,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 		}
 		desired = plan.DesiredShared(template, node != nil, err)
 	}
-	blocked := desired.Blocked[key.Driver]
+	blocked := desired.Suspended[key.Driver]
 	if t.node == nil && blocked == nil && !p.memory.mayRetire(as, key, existing) {
 		return nil
 	}

@@ -129,7 +129,7 @@ func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices
 		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
 	}
 	desired := plan.DesiredShared(t, required, unknown)
-	p.addProblems(key, maps.Values(desired.Blocked))
+	p.addProblems(key, maps.Values(desired.Suspended))
 	return p.addWrites(ctx, key, nil, &desired, own)
 }
 

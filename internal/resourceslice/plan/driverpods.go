@@ -33,7 +33,7 @@ func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates
 	if i < 0 || len(existing) == 0 {
 		return nil
 	}
-	if retire, err := isRetired(ctx, n.Set, n.object, templates[i:i+1]); err != nil || retire {
+	if remains, err := shouldExist(ctx, n.Set, n.object, templates[i:i+1], true); err != nil || !remains {
 		return err
 	}
 	d.Retained[templates[i]] = existing
@@ -53,10 +53,10 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 		if len(connected[driver]) > 0 || len(makers) == 0 {
 			continue
 		}
-		switch retire, err := isRetired(ctx, n.Set, n.object, makers); {
+		switch remains, err := shouldExist(ctx, n.Set, n.object, makers, true); {
 		case err != nil:
-			d.Blocked[driver] = err
-		case !retire:
+			d.Suspended[driver] = err
+		case remains:
 			n.retainLostDriver(d, driver, makers)
 		}
 	}
@@ -86,11 +86,11 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 	left := lifecycle.WipeDelay - n.Now.Sub(since)
 	switch {
 	case failed != nil:
-		d.Blocked[driver] = stayUntilSettled(failed)
+		d.Suspended[driver] = stayUntilSettled(failed)
 	case isUnknown:
-		d.Blocked[driver] = errNotKnown
+		d.Suspended[driver] = errNotKnown
 	case left > 0 || !n.IsLive:
-		d.Blocked[driver] = errDown
+		d.Suspended[driver] = errDown
 		if d.ForNext.lostSince == nil {
 			d.ForNext.lostSince = map[string]time.Time{}
 		}
