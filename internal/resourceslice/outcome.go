@@ -40,12 +40,6 @@ type results struct {
 	drivers map[string]result
 }
 
-func (r *results) addResult(driver string, one result) {
-	r.drivers[driver] = one
-	r.wrote, r.isBehind, r.isPending = r.wrote || one.wrote, r.isBehind || one.isBehind, r.isPending || one.isPending
-	r.err = errors.Join(r.err, one.err)
-}
-
 // errDropped is the problem of a pool that would be wrong without a field.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
