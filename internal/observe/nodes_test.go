@@ -151,8 +151,8 @@ func TestObserveNode(t *testing.T) {
 	}
 	first := see(func(node *corev1.Node) { node.Labels = map[string]string{"a": "b", "c": "d"} })
 	second := see(func(node *corev1.Node) { node.ResourceVersion, node.Annotations = "2", nil })
-	require.True(t, first.isFake)
-	require.False(t, second.isFake)
+	require.True(t, first.IsFake)
+	require.False(t, second.IsFake)
 
 	old, now := first.Decode(), second.Decode()
 	require.Equal(t, "b", old.Labels["a"])

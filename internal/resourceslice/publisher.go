@@ -75,8 +75,8 @@ func New(o Options) *Publisher {
 		p.enqueueAll()
 	})
 	o.Owner.OnChange(func(node string) { p.loop.Add(facts.NodeKey(node)) }, p.enqueueAll)
-	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
-	o.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
+	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) { p.nodeChanged(name, now != nil && now.IsFake) })
+	o.DriverPods.Handle(func(node string) { p.nodeChanged(node, p.caches.Nodes.Has(node)) }, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    p.sliceChanged,
 		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },
@@ -121,11 +121,10 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 	cancel()
 	p.loop.Run(ctx, workers) // even if ctx has ended, to shut the queue down
 	running.Wait()
-	p.prober.probes.Wait()
+	p.prober.running.Wait()
 }
 
-func (p *Publisher) nodeChanged(name string) {
-	isFake := p.caches.Nodes.Has(name)
+func (p *Publisher) nodeChanged(name string, isFake bool) {
 	p.memory.updateEntry(facts.NodeKey(name), func(e *entry) {
 		e.isManaged = e.isManaged || isFake // it may leave the selection before it is reconciled
 		if e.isManaged && e.changedAt.IsZero() {
