@@ -49,7 +49,12 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 		published[slice.Driver] = true
 	}
 	for _, driver := range slices.Sorted(maps.Keys(published)) {
-		makers := n.podTemplatesOf(driver)
+		isKnown := slices.ContainsFunc(n.previous.pools, func(id facts.PoolID) bool { return id.Driver == driver })
+		ranElsewhere := isKnown && !slices.Contains(n.previous.podDrivers, driver)
+		// The makers are the templates that may have made the slices of the driver for its Pod.
+		makers := slices.DeleteFunc(slices.Clone(n.Set.Templates), func(t *devices.Template) bool {
+			return !t.MayBeOf(driver) || t.NamesDriver() && ranElsewhere || !t.Selects(n.Node)
+		})
 		if len(connected[driver]) > 0 || len(makers) == 0 {
 			continue
 		}
@@ -60,15 +65,6 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 			n.retainLostDriver(d, driver, makers)
 		}
 	}
-}
-
-// podTemplatesOf are the templates that may have made the slices of a driver for its Pod.
-func (n *nodePlan) podTemplatesOf(driver string) []*devices.Template {
-	isKnown := slices.ContainsFunc(n.previous.pools, func(id facts.PoolID) bool { return id.Driver == driver })
-	ranElsewhere := isKnown && !slices.Contains(n.previous.podDrivers, driver)
-	return slices.DeleteFunc(slices.Clone(n.Set.Templates), func(t *devices.Template) bool {
-		return !t.MayBeOf(driver) || t.NamesDriver() && ranElsewhere || !t.Selects(n.Node)
-	})
 }
 
 // retainLostDriver retains the slices of a driver without a connection, unless it has been

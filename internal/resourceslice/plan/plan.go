@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
@@ -51,7 +52,7 @@ type Plan struct {
 // empty ID no installation is another. Node is nil if the pools are not those of a node.
 func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existing []*facts.Slice) (*Plan, error) {
 	p := &Plan{as: as, node: node, fitted: fitted, existing: existing}
-	byPool := map[facts.PoolID][]*facts.Slice{}
+	byPool, matched := map[facts.PoolID][]*facts.Slice{}, sets.New[string]()
 	for _, slice := range existing {
 		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
 	}
@@ -68,11 +69,12 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 		if len(byPool[id]) > 0 {
 			keepTaintTimes(desired, byPool[id])
 		}
-		p.addPool(desired, byPool[id])
+		p.addPool(desired, byPool[id], matched)
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		if _, isObsolete := byPool[slice.PoolID()]; isObsolete && !as.IsAnother(slice.Installation) {
+		_, isOfNoPool := byPool[slice.PoolID()]
+		if isOfNoPool && !as.IsAnother(slice.Installation) || !isOfNoPool && !matched.Has(slice.GetName()) {
 			p.Delete = append(p.Delete, slice)
 		}
 	}
@@ -172,9 +174,9 @@ func hasSliceName(slice *facts.Slice, node *corev1.Node, pool *devices.Pool) boo
 }
 
 // addPool plans one pool by the rules of the upstream resourceslice controller
-// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name.
-// One of an old generation is obsolete.
-func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.Slice) {
+// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name, but not
+// those of an old generation. The names of those that match are added to matched.
+func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.Slice, matched sets.Set[string]) {
 	newest, current := int64(0), map[string]*facts.Slice{}
 	for _, slice := range existing {
 		newest = max(newest, slice.Generation)
@@ -186,9 +188,10 @@ func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.
 	}
 	missing, changed := 0, map[string]bool{}
 	for _, slice := range desired {
-		if match := current[slice.Name]; match == nil {
+		switch match := current[slice.Name]; {
+		case match == nil:
 			missing++
-		} else if match.Content != facts.ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount {
+		case match.Content != facts.ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount:
 			changed[slice.Name] = true
 		}
 	}
@@ -197,19 +200,15 @@ func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.
 		generation++
 	}
 	for _, slice := range desired {
-		match := current[slice.Name]
-		delete(current, slice.Name)
 		slice.Spec.Pool.Generation = generation
-		switch {
-		case match == nil:
+		match := current[slice.Name]
+		if match == nil {
 			w.Create = append(w.Create, slice)
-		case generation != newest || changed[slice.Name] || !hasSameMetadata(match, slice):
-			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
+			continue
 		}
-	}
-	for _, slice := range existing {
-		if slice.Generation != newest || current[slice.GetName()] != nil {
-			w.Delete = append(w.Delete, slice)
+		matched.Insert(slice.Name)
+		if generation != newest || changed[slice.Name] || !hasSameMetadata(match, slice) {
+			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
 		}
 	}
 }
