@@ -17,9 +17,9 @@ const (
 	lastSharedRound = 30 * time.Minute
 )
 
-// waitForOthers is how long writes that undo what others did have to wait, at most, because
-// others keep doing that. If it is 0, another round begins.
-func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
+// foreignWriteBackoff is how long writes that undo those of others have to wait, at most, since
+// the others undo ours. If it is 0, another round begins.
+func (m *memory) foreignWriteBackoff(key facts.SlicesKey) time.Duration {
 	if !m.entryOf(key).hasForeignWrites {
 		return 0 // the writes of another driver have begun a round
 	}

@@ -154,8 +154,8 @@ func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
 	}
 }
 
-// enqueueAll queues every node, and all that has slices or is to have some. What others did
-// to slices holds back nothing that is new.
+// enqueueAll queues every node, and all that has slices or is to have some. No foreign write
+// holds back what is new.
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
@@ -199,8 +199,8 @@ func newMemory() *memory {
 
 // entry is what is remembered of one key. An empty one is not kept.
 type entry struct {
-	// isManaged says that the node is, or was, fake. While slices of it may still come, the
-	// entry tells that they are not someone else's.
+	// isManaged says that the node is, or was, fake. As long as slices of it may still come, it
+	// tells them from another installation's.
 	isManaged bool
 	// emptySince is when a node that is no longer fake was first seen without slices.
 	emptySince time.Time
@@ -251,7 +251,7 @@ func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 }
 
 // forgetForeignWrites notes that the slices are as they should be, or that what they depend
-// on has changed: the next writes do not wait for others.
+// on has changed: the next writes do not back off.
 func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
 	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
 }

@@ -129,7 +129,7 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, other)}
 	}
 	if t.last.hasForeignWrites {
-		if wait := p.memory.waitForOthers(t.key); wait > 0 {
+		if wait := p.memory.foreignWriteBackoff(t.key); wait > 0 {
 			klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "key", t.key, "wait", wait)
 			p.loop.AddAfter(t.key, wait)
 			return result{isBehind: true}

@@ -19,9 +19,9 @@ import (
 
 // retireNode deletes the slices of a node that is gone or no longer fake.
 func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
-	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.MayBeForeign(t.key.Node)
+	as, mayBeForeign := p.owner.Installation(), p.caches.Nodes.MayBeForeign(t.key.Node)
 	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
-	if !t.last.isManaged && !isRecorded && mayBeOthers {
+	if !t.last.isManaged && !isRecorded && mayBeForeign {
 		p.memory.forgetForeignWrites(t.key)
 		return nil
 	}
@@ -33,7 +33,7 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 	p.memory.updateEntry(t.key, func(e *entry) {
 		e.takenFrom, e.previous = nil, plan.Previous{}
 		if t.last.isManaged {
-			wait = e.leaveSelection(len(existing) == 0, mayBeOthers)
+			wait = e.leaveSelection(len(existing) == 0, mayBeForeign)
 		}
 	})
 	if wait > 0 {
@@ -46,9 +46,9 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 	return p.reportNode(t, &plan.Desired{}, &results)
 }
 
-// isGone reports whether a node that is not in the cache, or not fake, is so by the API
-// server as well, before its slices go. Slices without a record, of a node that is not
-// known to have been fake, may be another installation's.
+// isGone asks the API server, before the slices of a node go, whether the node is gone or not
+// fake, as the cache says. Slices without a record, of a node that is not known to have been
+// fake, may be another installation's.
 func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice) (bool, error) {
 	// What was retired of the node is remembered as long as there is a Node.
 	if t.isStandby || len(existing) == 0 && t.last.unrecorded == nil {
@@ -70,10 +70,10 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slic
 // a write in progress, or from a replica that sees the node leave later.
 const lateSlices = 5 * time.Minute
 
-// leaveSelection notes that the node is not fake, and whether it has slices. It returns for
-// how long slices may still come that only the entry tells from someone else's. After that it
-// forgets the node, or at once if nobody else can have slices.
-func (e *entry) leaveSelection(isEmpty, mayBeOthers bool) (wait time.Duration) {
+// leaveSelection notes that the node is not fake, and whether it has slices. It returns how
+// long slices may still come that only the entry tells from another installation's. After that
+// it forgets the node, or at once if no other installation can have slices.
+func (e *entry) leaveSelection(isEmpty, mayBeForeign bool) (wait time.Duration) {
 	if !isEmpty {
 		e.emptySince = time.Time{}
 		return 0
@@ -82,7 +82,7 @@ func (e *entry) leaveSelection(isEmpty, mayBeOthers bool) (wait time.Duration) {
 		e.emptySince = time.Now()
 	}
 	wait = lateSlices - time.Since(e.emptySince)
-	if wait <= 0 || !mayBeOthers {
+	if wait <= 0 || !mayBeForeign {
 		e.isManaged, e.emptySince = false, time.Time{}
 		return 0
 	}
