@@ -80,7 +80,14 @@ func New(o Options) *Publisher {
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    p.sliceChanged,
 		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },
-		DeleteFunc: p.sliceDeleted,
+		DeleteFunc: func(deleted cache.DeletedObject[*facts.Slice]) {
+			if slice := deleted.OptionalObj; slice != nil {
+				if p.expectations.Deleted(slice.Key(), slice.GetName()) {
+					p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
+				}
+				p.loop.Add(slice.Key())
+			}
+		},
 	})
 	return p
 }
@@ -141,15 +148,6 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 		p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 	}
 	if requeue {
-		p.loop.Add(slice.Key())
-	}
-}
-
-func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
-	if slice := deleted.OptionalObj; slice != nil {
-		if p.expectations.Deleted(slice.Key(), slice.GetName()) {
-			p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
-		}
 		p.loop.Add(slice.Key())
 	}
 }

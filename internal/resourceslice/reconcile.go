@@ -153,9 +153,19 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 
 // applyWrites makes the writes for a key in their order, one API call each.
 func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
+	client := p.client.ResourceV1().ResourceSlices()
 	for _, existing := range writes.Delete {
-		if err := p.deleteSlice(ctx, key, existing); err != nil {
-			return err
+		// Unless it has changed or been replaced since. The key waits until the cache has seen
+		// the deletion, or the slice would be deleted again.
+		unchanged := &metav1.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion}
+		p.expectations.Expect(key, existing.GetName())
+		err := client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
+		p.reporter.metrics.writes.WithLabelValues("delete", loop.Result(err)).Inc()
+		if err != nil && p.expectations.Answered(key, existing.GetName(), "") {
+			p.loop.Add(key)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete slice %s: %w", existing.GetName(), err)
 		}
 	}
 	for i := range writes.Update {
@@ -165,7 +175,7 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 	}
 	for _, slice := range writes.Create {
 		err := p.sendWrite("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
-			return p.client.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
+			return client.Create(ctx, slice, metav1.CreateOptions{})
 		})
 		if apierrors.IsAlreadyExists(err) {
 			err = p.adoptSlice(ctx, key, slice, err)
@@ -173,24 +183,6 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// deleteSlice deletes a slice, unless it has changed or been replaced since. The key waits
-// until the cache has seen that, or the slice would be deleted again.
-func (p *Publisher) deleteSlice(ctx context.Context, key facts.SlicesKey, existing *facts.Slice) error {
-	p.expectations.Expect(key, existing.GetName())
-	err := p.client.ResourceV1().ResourceSlices().Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-		UID:             &existing.UID,
-		ResourceVersion: &existing.ResourceVersion,
-	}})
-	p.reporter.metrics.writes.WithLabelValues("delete", loop.Result(err)).Inc()
-	if err != nil && p.expectations.Answered(key, existing.GetName(), "") {
-		p.loop.Add(key)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete slice %s: %w", existing.GetName(), err)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
-// retireNode deletes the slices of a node that is gone or no longer fake.
+// retireNode deletes the slices of a node that is gone or no longer fake, as the cache and the
+// API server say.
 func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
 	as, mayBeForeign := p.owner.Installation(), p.caches.Nodes.MayBeForeign(t.key.Node)
 	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
@@ -39,31 +40,24 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 	if wait > 0 {
 		p.loop.AddAfter(t.key, wait)
 	}
-	if isGone, err := p.isGone(ctx, t, existing); !isGone || err != nil {
-		return err
+	// The cache is not enough before slices go: those that another replica has just made for a
+	// node may be seen before the node. What was retired of it is remembered as long as there is
+	// a Node.
+	if !t.isStandby && (len(existing) > 0 || t.last.unrecorded != nil) {
+		node, err := p.client.CoreV1().Nodes().Get(ctx, t.key.Node, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			p.memory.updateEntry(t.key, func(e *entry) { e.unrecorded = nil })
+		case err != nil:
+			return fmt.Errorf("get node %s: %w", t.key.Node, err)
+		// Slices without a record, of a node that is not known to have been fake, may be
+		// another installation's.
+		case p.caches.Nodes.Fake(node) || !t.last.isManaged && !p.memory.mayRetire(as, t.key, existing):
+			return nil
+		}
 	}
 	results := p.syncPools(ctx, t, &plan.Desired{}, existing)
 	return p.reportNode(t, &plan.Desired{}, &results)
-}
-
-// isGone asks the API server, before the slices of a node go, whether the node is gone or not
-// fake, as the cache says. Slices without a record, of a node that is not known to have been
-// fake, may be another installation's.
-func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice) (bool, error) {
-	// What was retired of the node is remembered as long as there is a Node.
-	if t.isStandby || len(existing) == 0 && t.last.unrecorded == nil {
-		return true, nil
-	}
-	// The slices that another replica has just made for a node may be seen before it.
-	node, err := p.client.CoreV1().Nodes().Get(ctx, t.key.Node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		p.memory.updateEntry(t.key, func(e *entry) { e.unrecorded = nil })
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
-	}
-	return !p.caches.Nodes.Fake(node) && (t.last.isManaged || p.memory.mayRetire(p.owner.Installation(), t.key, existing)), nil
 }
 
 // lateSlices is how long slices of a node that has left the selection may still come: from

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -22,7 +23,7 @@ func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *
 	next, err := refused.TakeOver(live)
 	for err == nil && next.Need != nil {
 		for _, name := range next.Need.Slices {
-			if live[name], err = p.getSlice(ctx, key, name); err != nil {
+			if live[name], err = getSlice(ctx, p.client, p.owner.Installation(), key, name); err != nil {
 				return err
 			}
 		}
@@ -37,7 +38,7 @@ func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *
 // adoptSlice updates a slice that could not be created because it exists, if it has an earlier
 // generation.
 func (p *Publisher) adoptSlice(ctx context.Context, key facts.SlicesKey, slice *resourcev1.ResourceSlice, refused error) error {
-	live, err := p.getSlice(ctx, key, slice.Name)
+	live, err := getSlice(ctx, p.client, p.owner.Installation(), key, slice.Name)
 	if err != nil {
 		return err
 	}
@@ -49,15 +50,15 @@ func (p *Publisher) adoptSlice(ctx context.Context, key facts.SlicesKey, slice *
 
 // getSlice reads a slice that is to be taken over, or nil if it does not exist. One of a pool
 // that nodes share may belong to another installation.
-func (p *Publisher) getSlice(ctx context.Context, key facts.SlicesKey, name string) (*resourcev1.ResourceSlice, error) {
-	live, err := p.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
+func getSlice(ctx context.Context, client kubernetes.Interface, as installation.ID, key facts.SlicesKey, name string) (*resourcev1.ResourceSlice, error) {
+	live, err := client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", name, err)
 	}
-	if owner, as := installation.Of(live), p.owner.Installation(); key.IsShared() && as.IsAnother(owner) {
+	if owner := installation.Of(live); key.IsShared() && as.IsAnother(owner) {
 		return nil, &installation.OwnedError{Object: "slice " + name, Resource: "resourceslices " + name, Owner: owner, As: as}
 	}
 	return live, nil

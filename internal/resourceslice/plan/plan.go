@@ -180,12 +180,9 @@ func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.
 	newest, current := int64(0), map[string]*facts.Slice{}
 	for _, slice := range existing {
 		newest = max(newest, slice.Generation)
+		current[slice.GetName()] = slice
 	}
-	for _, slice := range existing {
-		if slice.Generation == newest {
-			current[slice.GetName()] = slice
-		}
-	}
+	maps.DeleteFunc(current, func(_ string, slice *facts.Slice) bool { return slice.Generation != newest })
 	missing, changed := 0, map[string]bool{}
 	for _, slice := range desired {
 		switch match := current[slice.Name]; {
