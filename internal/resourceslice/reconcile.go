@@ -105,8 +105,10 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 	if len(driver.Existing) > 0 {
 		other = as.Another(plan.InstallationsOf(driver.OfPools()))
 	}
+	// Slices of another installation are taken over once. If it takes them back, it is alive:
+	// it keeps them, and they may be right.
 	yields := other != "" && t.last.takenFrom[name] == other
-	if yields { // what is there may be right, whoever has made it
+	if yields {
 		as, driver.Existing = "", driver.OfPools()
 	}
 	fitted, err := features.Fit(ctx, workerAnswers{p.prober, func() { p.loop.Add(t.key) }}, driver.Pools)
@@ -155,8 +157,8 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
 	client := p.client.ResourceV1().ResourceSlices()
 	for _, existing := range writes.Delete {
-		// Unless it has changed or been replaced since. The key waits until the cache has seen
-		// the deletion, or the slice would be deleted again.
+		// A slice that has changed or been replaced since stays. The key waits until the cache
+		// has seen the deletion, or the slice would be deleted again.
 		unchanged := &metav1.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion}
 		p.expectations.Expect(key, existing.GetName())
 		err := client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
