@@ -40,7 +40,7 @@ func TestAPIErrorsAreRetried(t *testing.T) {
 					if strings.HasPrefix(call, "get") {
 						w.Lags["resourceclaims"] = time.Hour // so that the claim has to be read
 					}
-					w.Refuse(failing(loop.Patience, call, err))
+					w.Refuse(failing(loop.FailuresBeforeEvent, call, err))
 					w.start()
 					w.Add(allocated("c", pod))
 					w.Add(pod)
@@ -59,13 +59,13 @@ func retried(call string) []string {
 	var writes []string
 	switch call {
 	case "prepare c":
-		for range loop.Patience {
+		for range loop.FailuresBeforeEvent {
 			writes = append(writes, call)
 		}
 		return append(writes, "prepare c", "ready p")
 	case "ready p":
 		writes = append(writes, "prepare c")
-		for range loop.Patience {
+		for range loop.FailuresBeforeEvent {
 			writes = append(writes, call)
 		}
 		return append(writes, "ready p")
@@ -77,7 +77,7 @@ func TestEventAfterManyAPIErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-		w.Refuse(failing(loop.Patience+1, "prepare c", apierrors.NewInternalError(errBroken)))
+		w.Refuse(failing(loop.FailuresBeforeEvent+1, "prepare c", apierrors.NewInternalError(errBroken)))
 		w.start()
 		time.Sleep(10 * time.Second)
 		require.True(t, w.ready("p"))
@@ -95,7 +95,7 @@ func TestLostRaces(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pod := newPod("p", "c")
 				w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-				w.Refuse(failing(2*loop.Patience, "prepare c", err))
+				w.Refuse(failing(2*loop.FailuresBeforeEvent, "prepare c", err))
 				w.start()
 				time.Sleep(2 * time.Minute)
 				require.True(t, w.ready("p"))

@@ -68,7 +68,7 @@ func New(o Options) *Controller {
 	o.Config.OnChange(c.enqueueAll)
 	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
 	if o.Kubelets != nil {
-		o.Kubelets.OnChange(loop.NewDamper(pluginEventInterval, c.enqueueNode).Add, c.pods.loop.Add)
+		o.Kubelets.OnChange(loop.Damp(pluginEventInterval, c.enqueueNode), c.pods.loop.Add)
 	}
 	c.addHandlers()
 	return c

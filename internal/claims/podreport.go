@@ -75,7 +75,7 @@ func (r *podReconciler) reportError(ctx context.Context, s *podSync, err error) 
 	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
 	// The API server returns Invalid for what a status may not contain for lack of permission.
 	isForbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
-	if isForbidden || r.loop.Failures(s.key) >= loop.Patience {
+	if isForbidden || r.loop.NumRequeues(s.key) >= loop.FailuresBeforeEvent {
 		r.emitFailedPrepare(s, err)
 	}
 	return err

@@ -23,7 +23,12 @@ type Claims struct {
 
 func newClaims(client kubernetes.Interface) *Claims {
 	shared := resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(cache.TypedIndexers[*Claim]{
-		byNode: func(claim *Claim) ([]string, error) { return notEmpty(claim.Node), nil },
+		byNode: func(claim *Claim) ([]string, error) {
+			if claim.Node == "" {
+				return nil, nil
+			}
+			return []string{claim.Node}, nil
+		},
 	}))
 	return &Claims{cached.NewInformer[*Claim](shared, cached.Transform(observeClaim))}
 }
@@ -51,7 +56,7 @@ func observeClaim(claim *resourcev1.ResourceClaim) *Claim {
 }
 
 // SlimClaim keeps the parts of a claim that preparing needs: its owner, its status, and which
-// of kwok-dra's field managers have written the status.
+// of kwok-dra's field managers have entries in the status.
 func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -64,20 +69,15 @@ func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 		Status: claim.Status,
 	}
 	for _, field := range claim.ManagedFields {
-		if ownsEntries(&field) {
+		if field.Subresource != "status" || field.Manager != facts.Manager && field.Manager != facts.BindingManager {
+			continue
+		}
+		// A manager that has withdrawn all its entries stays listed, without fields.
+		if field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.GetRawBytes(), []byte(`"f:devices"`)) {
 			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager, Operation: field.Operation, Subresource: field.Subresource})
 		}
 	}
 	return slim
-}
-
-// ownsEntries reports whether the field is that of a field manager of kwok-dra that has
-// entries. A manager that has withdrawn all of them stays listed, without fields.
-func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
-	if field.Subresource != "status" || field.Manager != facts.Manager && field.Manager != facts.BindingManager {
-		return false
-	}
-	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.GetRawBytes(), []byte(`"f:devices"`))
 }
 
 // Get returns a claim, or a NotFound error.

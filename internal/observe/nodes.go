@@ -28,11 +28,12 @@ func newNodes(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Nod
 // of the memory, and shows at once whether an update is a change.
 type Node struct {
 	cached.Object[corev1.Node, *corev1.Node]
-	isFake bool
+	// IsFake says that kwok manages the node.
+	IsFake bool
 }
 
 func (n *Nodes) observeNode(node *corev1.Node) *Node {
-	observed := &Node{isFake: n.managed.Matches(node)}
+	observed := &Node{IsFake: n.managed.Matches(node)}
 	lifecycle.Slim(node)
 	before := ""
 	if last := n.Informer.Get(node.Name); last != nil {
@@ -61,7 +62,7 @@ func (n *Nodes) Handle(changed func(name string, old, now *Node)) {
 
 // Get returns the node, or nil if it does not exist or is not fake.
 func (n *Nodes) Get(name string) *corev1.Node {
-	if node := n.Informer.Get(name); node != nil && node.isFake {
+	if node := n.Informer.Get(name); node != nil && node.IsFake {
 		return node.Decode()
 	}
 	return nil
@@ -70,13 +71,13 @@ func (n *Nodes) Get(name string) *corev1.Node {
 // Has reports whether Get returns a node. It costs less, since it decodes nothing.
 func (n *Nodes) Has(name string) bool {
 	node := n.Informer.Get(name)
-	return node != nil && node.isFake
+	return node != nil && node.IsFake
 }
 
 // Labels iterates over the fake nodes with their labels. It decodes each node.
 func (n *Nodes) Labels(yield func(node string, labels map[string]string) bool) {
 	for node := range n.All() {
-		if node.isFake && !yield(node.Name, node.Decode().Labels) {
+		if node.IsFake && !yield(node.Name, node.Decode().Labels) {
 			return
 		}
 	}
@@ -87,9 +88,9 @@ func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
 }
 
-// Others reports whether a node may belong to another installation: only selected nodes are
-// listed, and it is not one of them. It may also be gone, or have left the selection; whoever
-// managed it knows.
-func (n *Nodes) Others(name string) bool {
+// MayBeForeign reports whether a node may belong to another installation: only selected nodes
+// are listed, and it is not one of them. It may also be gone, or have left the selection;
+// whoever managed it knows.
+func (n *Nodes) MayBeForeign(name string) bool {
 	return n.managed.Hides(name) && n.Informer.Get(name) == nil
 }

@@ -151,8 +151,8 @@ func TestObserveNode(t *testing.T) {
 	}
 	first := see(func(node *corev1.Node) { node.Labels = map[string]string{"a": "b", "c": "d"} })
 	second := see(func(node *corev1.Node) { node.ResourceVersion, node.Annotations = "2", nil })
-	require.True(t, first.isFake)
-	require.False(t, second.isFake)
+	require.True(t, first.IsFake)
+	require.False(t, second.IsFake)
 
 	old, now := first.Decode(), second.Decode()
 	require.Equal(t, "b", old.Labels["a"])
@@ -162,7 +162,7 @@ func TestObserveNode(t *testing.T) {
 }
 
 // TestOthers: where the server lists some nodes only, others may exist.
-func TestOthers(t *testing.T) {
+func TestMayBeForeign(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		managed      lifecycle.ManagedNodes
@@ -180,12 +180,12 @@ func TestOthers(t *testing.T) {
 				node := fakeNode("n")
 				node.Labels = map[string]string{"a": "b"}
 				w := watch(t, &test.managed, node)
-				require.False(t, w.Others("n"), "listed, fake or not")
-				require.Equal(t, test.others, w.Others("other"))
+				require.False(t, w.MayBeForeign("n"), "listed, fake or not")
+				require.Equal(t, test.others, w.MayBeForeign("other"))
 				require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{}))
 				synctest.Wait()
 				require.Nil(t, w.Get("n"))
-				require.Equal(t, test.once, w.Others("n"))
+				require.Equal(t, test.once, w.MayBeForeign("n"))
 			})
 		})
 	}

@@ -75,7 +75,7 @@ var podIndexers = cache.TypedIndexers[*Pod]{
 		if !pod.HasClaims() {
 			return nil, nil
 		}
-		return notEmpty(pod.Node), nil
+		return []string{pod.Node}, nil
 	},
 	byClaim: func(pod *Pod) ([]string, error) {
 		var names []string
@@ -84,13 +84,6 @@ var podIndexers = cache.TypedIndexers[*Pod]{
 		}
 		return names, nil
 	},
-}
-
-func notEmpty(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
 }
 
 // Get returns a Pod with claims, or nil.

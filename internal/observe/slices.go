@@ -34,16 +34,14 @@ func newSlices(client kubernetes.Interface) *Slices {
 	shared := resourceinformers.NewFilteredResourceSliceInformer(client, 0, indexers,
 		func(options *metav1.ListOptions) { options.LabelSelector = ours })
 	s := &Slices{}
-	s.Informer = cached.NewInformer[*facts.Slice](shared, cached.Transform(s.observeSlice))
+	s.Informer = cached.NewInformer[*facts.Slice](shared, cached.Transform(func(slice *resourcev1.ResourceSlice) *facts.Slice {
+		observed := facts.ObserveSlice(slice)
+		if s.Annotate != nil {
+			observed.Note = s.Annotate(slice)
+		}
+		return observed
+	}))
 	return s
-}
-
-func (s *Slices) observeSlice(slice *resourcev1.ResourceSlice) *facts.Slice {
-	observed := facts.ObserveSlice(slice)
-	if s.Annotate != nil {
-		observed.Note = s.Annotate(slice)
-	}
-	return observed
 }
 
 // Of returns the slices of a node or of a pool that nodes share.

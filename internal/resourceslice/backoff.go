@@ -3,8 +3,6 @@ package resourceslice
 import (
 	"time"
 
-	"k8s.io/client-go/util/flowcontrol"
-
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
@@ -19,27 +17,15 @@ const (
 	lastSharedRound = 30 * time.Minute
 )
 
-// conflictBackoff keeps the Publisher and other writers from undoing each other's writes at
-// full speed. Two replicas would do so if one does not see the newest Node or configuration
-// yet: each plans correctly from what it sees.
-type conflictBackoff struct {
-	rounds, sharedRounds *flowcontrol.Backoff
-}
-
-func newConflictBackoff() conflictBackoff {
-	const first = firstRound >> (freeRounds - 1)
-	return conflictBackoff{flowcontrol.NewBackOff(first, lastRound), flowcontrol.NewBackOff(first, lastSharedRound)}
-}
-
-// waitForOthers is how long writes that undo what others did have to wait, at most, because
-// others keep doing that. If it is 0, another round begins.
-func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
+// foreignWriteBackoff is how long writes that undo those of others have to wait, at most, since
+// the others undo ours. If it is 0, another round begins.
+func (m *memory) foreignWriteBackoff(key facts.SlicesKey) time.Duration {
 	if !m.entryOf(key).hasForeignWrites {
 		return 0 // the writes of another driver have begun a round
 	}
-	rounds := m.conflicts.rounds
-	if key.Shared() {
-		rounds = m.conflicts.sharedRounds
+	rounds := m.rounds
+	if key.IsShared() {
+		rounds = m.sharedRounds
 	}
 	wait := rounds.Get(key.String())
 	if wait >= firstRound && rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {

@@ -3,7 +3,6 @@ package resourceslice
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 )
 
@@ -45,10 +44,6 @@ func newMetrics(published *observe.Slices) *metrics {
 		devices:   prometheus.NewDesc("kwok_dra_devices", "Devices that are published now, by driver.", []string{"driver"}, nil),
 	})
 	return m
-}
-
-func (m *metrics) countWrite(verb string, err error) {
-	m.writes.WithLabelValues(verb, loop.Result(err)).Inc()
 }
 
 // gauges are counted in the cache when Prometheus scrapes them, so they cannot drift.

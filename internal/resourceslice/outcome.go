@@ -40,12 +40,6 @@ type results struct {
 	drivers map[string]result
 }
 
-func (r *results) addResult(driver string, one result) {
-	r.drivers[driver] = one
-	r.wrote, r.isBehind, r.isPending = r.wrote || one.wrote, r.isBehind || one.isBehind, r.isPending || one.isPending
-	r.err = errors.Join(r.err, one.err)
-}
-
 // errDropped is the problem of a pool that would be wrong without a field.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
@@ -89,8 +83,8 @@ func (r *results) outcomeOf(desired *plan.Desired, t *devices.Template) Outcome 
 	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
 	driver := r.drivers[t.Driver]
 	switch i := slices.IndexFunc(driver.fitted.Pools, has); {
-	case desired.Blocked[t.Driver] != nil:
-		return Outcome{Problem: desired.Blocked[t.Driver]}
+	case desired.Suspended[t.Driver] != nil:
+		return Outcome{Problem: desired.Suspended[t.Driver]}
 	case driver.err != nil:
 		return Outcome{Problem: driver.err}
 	case driver.isBehind:

@@ -37,33 +37,31 @@ const probeRetryInterval = 5 * time.Second
 const doubtInterval = 10 * time.Minute
 
 // Prober finds out which fields the API server keeps. The version does not show it, so it
-// probes with a dry run, once for each field that is used, in the background. A worker that
-// lacks an answer does not wait for it: its key is queued again with the answer.
+// probes with a dry run, once for each field that is used, in the background.
 type Prober struct {
 	client  resourceclient.ResourceSliceInterface
 	version discovery.ServerVersionInterfaceWithContext
 	// doubts has room for one, so that a sender never waits.
 	doubts chan struct{}
-	// probes are those in progress.
-	probes sync.WaitGroup
+	// running are the probes in progress.
+	running sync.WaitGroup
 
 	mu sync.Mutex
-	// latest has the last probe of each field. Only watchServer drops them.
-	latest map[*features.Field]*probe
+	// probes has what is known of each field. Only watchServer drops them.
+	probes map[*features.Field]*probe
 	layout devices.Layout
 	// doubted has when each doubt was last raised.
 	doubted map[string]time.Time
 }
 
-// probe is one probe of a field. What it found is there once done is closed.
+// probe is what is known of a field, by the last probe that has ended.
 type probe struct {
-	done chan struct{}
 	answer
 	err     error
 	endedAt time.Time
-	// lastErr is why the probe before failed, if it did.
-	lastErr error
-	// requeue is called at the end for each worker that lacked the answer.
+	// inProgress is closed when the next probe ends, and nil if there is none.
+	inProgress chan struct{}
+	// requeue is called then for each worker that lacks the answer.
 	requeue []func()
 }
 
@@ -74,34 +72,14 @@ type answer struct {
 	layout devices.Layout
 }
 
-func (p *probe) hasEnded() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // NewProber makes a Prober for the API server of a client.
 func NewProber(client kubernetes.Interface) *Prober {
 	return &Prober{
 		client:  client.ResourceV1().ResourceSlices(),
 		version: client.Discovery(),
 		doubts:  make(chan struct{}, 1),
-		latest:  map[*features.Field]*probe{},
+		probes:  map[*features.Field]*probe{},
 		doubted: map[string]time.Time{},
-	}
-}
-
-// Keeps implements features.Server. It waits for the answer.
-func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error) {
-	current := p.probeOnce(ctx, field, nil)
-	select {
-	case <-current.done:
-		return current.isKept, current.err
-	case <-ctx.Done():
-		return false, ctx.Err()
 	}
 }
 
@@ -112,79 +90,92 @@ func (p *Prober) Layout() devices.Layout {
 	return p.layout
 }
 
+// Keeps implements features.Server. It waits for the answer.
+func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error) {
+	for {
+		known := p.probeOnce(ctx, field, nil)
+		if known.inProgress == nil {
+			return known.isKept, known.err
+		}
+		select {
+		case <-known.inProgress:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
 // errNotProbed says that the answer about a field comes later.
 var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
 
-// workerAnswers are the answers of a Prober for a worker, which must not wait.
+// workerAnswers are the answers of a Prober for a worker, which must not wait: requeue is
+// called with an answer that is missing.
 type workerAnswers struct {
 	*Prober
-	// requeue is called with an answer that is missing.
 	requeue func()
 }
 
 // Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
 // the last probe failed.
 func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
-	switch current := w.probeOnce(ctx, field, w.requeue); {
-	case current.hasEnded():
-		return current.isKept, current.err
-	case current.lastErr != nil:
-		return false, current.lastErr
-	default:
+	known := w.probeOnce(ctx, field, w.requeue)
+	if known.inProgress != nil && known.err == nil {
 		return false, errNotProbed
 	}
+	return known.isKept, known.err
 }
 
 // isIdle reports whether no worker waits for an answer.
 func (p *Prober) isIdle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, current := range p.latest {
-		if len(current.requeue) > 0 {
+	for _, known := range p.probes {
+		if len(known.requeue) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// probeOnce returns the last probe of a field. It starts one if there is none, or if the
+// probeOnce returns what is known of a field. It starts a probe if there was none, or if the
 // last one failed a while ago. Requeue, if there is one, is called once that has ended.
-func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) *probe {
+func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	current := p.latest[field]
-	if current == nil || current.hasEnded() && current.err != nil && time.Since(current.endedAt) >= probeRetryInterval {
-		next := &probe{done: make(chan struct{})}
-		if current != nil {
-			next.lastErr = current.err
-		}
-		current, p.latest[field] = next, next
-		p.probes.Go(func() {
+	known := p.probes[field]
+	if known == nil {
+		known = &probe{}
+		p.probes[field] = known
+	}
+	isDue := known.endedAt.IsZero() || known.err != nil && time.Since(known.endedAt) >= probeRetryInterval
+	if known.inProgress == nil && isDue {
+		known.inProgress = make(chan struct{})
+		p.running.Go(func() {
 			found, err := p.probeField(ctx, field)
-			p.endProbe(field, next, found, err)
+			p.endProbe(field, known, found, err)
 		})
 	}
-	if requeue != nil && !current.hasEnded() {
-		current.requeue = append(current.requeue, requeue)
+	if requeue != nil && known.inProgress != nil {
+		known.requeue = append(known.requeue, requeue)
 	}
-	return current
+	return *known
 }
 
 // endProbe passes on what a probe found. A worker that got the error of the probe before
 // tries again by itself.
-func (p *Prober) endProbe(field *features.Field, ended *probe, found answer, err error) {
+func (p *Prober) endProbe(field *features.Field, known *probe, found answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ended.answer, ended.err, ended.endedAt = found, err, time.Now(); err == nil && field.Name == features.Counters && p.latest[field] == ended {
+	if err == nil && field.Name == features.Counters && p.probes[field] == known {
 		p.layout = found.layout
 	}
-	close(ended.done)
-	if err == nil || ended.lastErr == nil {
-		for _, requeue := range ended.requeue {
+	if err == nil || known.err == nil {
+		for _, requeue := range known.requeue {
 			requeue()
 		}
 	}
-	ended.requeue = nil
+	close(known.inProgress)
+	*known = probe{answer: found, err: err, endedAt: time.Now()}
 }
 
 // probeField asks the API server. It drops a field whose gate is off, or refuses what is left
@@ -301,8 +292,8 @@ func (p *Prober) serverVersion(ctx context.Context, last string) string {
 func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool) bool {
 	known := map[*features.Field]answer{}
 	p.mu.Lock()
-	for field, last := range p.latest {
-		if last.hasEnded() && last.err == nil {
+	for field, last := range p.probes {
+		if last.inProgress == nil && last.err == nil {
 			known[field] = last.answer
 		}
 	}
@@ -316,7 +307,7 @@ func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool)
 	}
 	if isOutdated {
 		p.mu.Lock()
-		clear(p.latest)
+		clear(p.probes)
 		clear(p.doubted)
 		p.mu.Unlock()
 	}

@@ -2,17 +2,22 @@ package resourceslice
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/expectations"
+	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
@@ -24,17 +29,17 @@ import (
 // Publisher publishes and retires the slices of the fake nodes. Events queue the keys of
 // nodes and of pools that nodes share; reconcile deals with one.
 type Publisher struct {
-	config *config.Store
-	caches *observe.Caches
-	owner  *shard.Owner
-	pods   devices.Presence
-	// live reads the Nodes that a cache may not have yet.
-	live     typedcorev1.NodeInterface
+	client   kubernetes.Interface
+	config   *config.Store
+	caches   *observe.Caches
+	owner    *shard.Owner
+	pods     devices.Presence
 	prober   *Prober
-	memory   *memory
-	writer   *writer
 	reporter *reporter
-	loop     *loop.Loop[facts.SlicesKey]
+	memory   *memory
+	// expectations has the writes that the cache has not seen.
+	expectations *expectations.Expectations[facts.SlicesKey, string]
+	loop         *loop.Loop[facts.SlicesKey]
 }
 
 // Options configure a Publisher. All but Owner, DriverPods and Outcomes are required.
@@ -58,20 +63,31 @@ func New(o Options) *Publisher {
 		o.DriverPods = devices.UnknownPresence{}
 	}
 	p := &Publisher{
-		config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods, live: o.Client.CoreV1().Nodes(),
-		prober: NewProber(o.Client), memory: newMemory(),
+		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
+		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)), memory: newMemory(),
+		expectations: expectations.New[facts.SlicesKey, string](),
 	}
 	p.loop = loop.New("slices", p.reconcile)
-	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
-	p.writer = newWriter(o.Client, o.Owner.Installation(), p.reporter.metrics, p.loop.Add)
-	o.Config.OnChange(p.configChanged)
+	o.Config.OnChange(func() {
+		if set := p.config.Current(); set != nil {
+			p.reporter.forgetUnused(set.Templates)
+		}
+		p.enqueueAll()
+	})
 	o.Owner.OnChange(func(node string) { p.loop.Add(facts.NodeKey(node)) }, p.enqueueAll)
-	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
-	o.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
+	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) { p.nodeChanged(name, now != nil && now.IsFake) })
+	o.DriverPods.Handle(func(node string) { p.nodeChanged(node, p.caches.Nodes.Has(node)) }, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    p.sliceChanged,
 		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },
-		DeleteFunc: p.sliceDeleted,
+		DeleteFunc: func(deleted cache.DeletedObject[*facts.Slice]) {
+			if slice := deleted.OptionalObj; slice != nil {
+				if p.expectations.Deleted(slice.Key(), slice.GetName()) {
+					p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
+				}
+				p.loop.Add(slice.Key())
+			}
+		},
 	})
 	return p
 }
@@ -105,18 +121,17 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 			p.enqueueAll()
 		})
 	})
-	running.Go(func() { p.writer.expectations.Run(ctx, p.loop.Add) })
+	running.Go(func() { p.expectations.Run(ctx, p.loop.Add) })
 	cache.WaitFor(ctx, "", slices.Concat(p.caches.Nodes.Synced(), p.caches.Slices.Synced())...)
 	waiting, cancel := context.WithTimeout(ctx, cacheSyncTimeout)
 	cache.WaitFor(waiting, "", p.caches.Synced()...)
 	cancel()
 	p.loop.Run(ctx, workers) // even if ctx has ended, to shut the queue down
 	running.Wait()
-	p.prober.probes.Wait()
+	p.prober.running.Wait()
 }
 
-func (p *Publisher) nodeChanged(name string) {
-	isFake := p.caches.Nodes.Has(name)
+func (p *Publisher) nodeChanged(name string, isFake bool) {
 	p.memory.updateEntry(facts.NodeKey(name), func(e *entry) {
 		e.isManaged = e.isManaged || isFake // it may leave the selection before it is reconciled
 		if e.isManaged && e.changedAt.IsZero() {
@@ -128,7 +143,7 @@ func (p *Publisher) nodeChanged(name string) {
 }
 
 func (p *Publisher) sliceChanged(slice *facts.Slice) {
-	requeue, isForeign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
+	requeue, isForeign := p.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
 	if isForeign {
 		p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 	}
@@ -137,28 +152,12 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	}
 }
 
-func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
-	if slice := deleted.OptionalObj; slice != nil {
-		if p.writer.expectations.Deleted(slice.Key(), slice.GetName()) {
-			p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
-		}
-		p.loop.Add(slice.Key())
-	}
-}
-
-func (p *Publisher) configChanged() {
-	if set := p.config.Current(); set != nil {
-		p.reporter.forgetUnused(set.Templates)
-	}
-	p.enqueueAll()
-}
-
-// enqueueAll queues every node, and all that has slices or is to have some. What others did
-// to slices holds back nothing that is new.
+// enqueueAll queues every node, and all that has slices or is to have some. No foreign write
+// holds back what is new.
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
-		if key.Shared() { // its template may be gone, or name another pool
+		if key.IsShared() { // its template may be gone, or name another pool
 			p.loop.Add(key)
 		}
 	}
@@ -173,4 +172,91 @@ func (p *Publisher) enqueueAll() {
 			p.loop.Add(plan.SharedKey(t))
 		}
 	}
+}
+
+// memory is what the Publisher remembers of each node, and of each pool that nodes share,
+// from one reconciliation to the next.
+type memory struct {
+	// rounds and sharedRounds keep the Publisher and other writers from undoing each other's
+	// writes at full speed: of nodes, and of pools that nodes share. Two replicas would do so if
+	// one does not see the newest Node or configuration yet: each plans correctly from what it
+	// sees.
+	rounds, sharedRounds *flowcontrol.Backoff
+
+	mu      sync.Mutex
+	entries map[facts.SlicesKey]*entry
+}
+
+func newMemory() *memory {
+	const first = firstRound >> (freeRounds - 1)
+	return &memory{
+		rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound),
+		entries: map[facts.SlicesKey]*entry{},
+	}
+}
+
+// entry is what is remembered of one key. An empty one is not kept.
+type entry struct {
+	// isManaged says that the node is, or was, fake. As long as slices of it may still come, it
+	// tells them from another installation's.
+	isManaged bool
+	// emptySince is when a node that is no longer fake was first seen without slices.
+	emptySince time.Time
+	previous   plan.Previous
+	// changedAt is the time of the first event of the node that was not reconciled yet.
+	changedAt time.Time
+	// isTemplated says that a template has had the shared pool exist since the process began.
+	isTemplated bool
+	witness     witness
+	// hasForeignWrites says that others have changed the slices, and that nothing that the
+	// plan depends on has changed since.
+	hasForeignWrites bool
+	// unrecorded has the UIDs of slices without a record that were obsolete.
+	unrecorded sets.Set[types.UID]
+	// takenFrom has the installations from which slices were taken over since the node was
+	// selected, by driver. It may be this one under its former name. If an installation
+	// takes its slices back, it is alive, and keeps them.
+	takenFrom map[string]installation.ID
+}
+
+// witness is a node that requires a shared pool, or, until one is found, the node that is
+// being examined.
+type witness struct {
+	node    string
+	isFound bool
+}
+
+// entryOf returns a copy of what is remembered of a key.
+func (m *memory) entryOf(key facts.SlicesKey) (known entry) {
+	m.updateEntry(key, func(e *entry) { known = *e })
+	return known
+}
+
+// updateEntry changes what is remembered of a key.
+func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	if e == nil {
+		e = &entry{}
+	}
+	change(e)
+	m.entries[key] = e
+	isOfNode := e.isManaged || !e.changedAt.IsZero() || e.unrecorded != nil || e.takenFrom != nil
+	if !isOfNode && !e.hasForeignWrites && !e.isTemplated && e.witness == (witness{}) {
+		delete(m.entries, key)
+	}
+}
+
+// forgetForeignWrites notes that the slices are as they should be, or that what they depend
+// on has changed: the next writes do not back off.
+func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
+	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
+}
+
+// knownKeys are all keys of which something is remembered.
+func (m *memory) knownKeys() []facts.SlicesKey {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.entries))
 }

@@ -12,9 +12,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -23,25 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
-// reconcile brings the slices of a node, or of a pool that nodes share, to the state that
-// they should be in.
-func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
-	if wait := p.writer.expectations.Wait(key); wait > 0 {
-		p.loop.AddAfter(key, wait)
-		return nil
-	}
-	set := p.config.Current()
-	if set == nil {
-		return nil
-	}
-	existing := p.caches.Slices.Of(key)
-	if key.Shared() {
-		return p.reconcileShared(ctx, set, key, existing)
-	}
-	return p.reconcileNode(ctx, set, key, existing)
-}
-
-// target is what is synced.
+// target is a key with what is known of it.
 type target struct {
 	key facts.SlicesKey
 	// node is the object of events, and has the pools unless nodes share them. It may be nil.
@@ -52,8 +34,20 @@ type target struct {
 	last entry
 }
 
-// reconcileNode plans the pools of a node, and brings its slices to the plan.
-func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
+// reconcile brings the slices of a node, or of a pool that nodes share, to the state that
+// they should be in.
+func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
+	if wait := p.expectations.Wait(key); wait > 0 {
+		p.loop.AddAfter(key, wait)
+		return nil
+	}
+	set, existing := p.config.Current(), p.caches.Slices.Of(key)
+	switch {
+	case set == nil:
+		return nil
+	case key.IsShared():
+		return p.reconcileShared(ctx, set, key, existing)
+	}
 	var last entry
 	p.memory.updateEntry(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
 	node := p.caches.Nodes.Get(key.Node)
@@ -86,62 +80,16 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 	return p.reportNode(t, &desired, &results)
 }
 
-// retireNode deletes the slices of a node that is gone or no longer fake.
-func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
-	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.Others(t.key.Node)
-	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
-	if !t.last.isManaged && !isRecorded && mayBeOthers {
-		p.memory.forgetForeignWrites(t.key)
-		return nil
-	}
-	for _, template := range set.Shared() {
-		p.enqueueSharedPool(ctx, set, template, t.key.Node, nil)
-	}
-	existing = plan.OwnSlices(as, existing) // another installation may act for the node
-	var wait time.Duration
-	p.memory.updateEntry(t.key, func(e *entry) {
-		e.takenFrom, e.previous = nil, plan.Previous{}
-		if t.last.isManaged {
-			wait = e.leaveSelection(len(existing) == 0, mayBeOthers)
-		}
-	})
-	if wait > 0 {
-		p.loop.AddAfter(t.key, wait)
-	}
-	if isGone, err := p.isGone(ctx, t, existing); !isGone || err != nil {
-		return err
-	}
-	results := p.syncPools(ctx, t, &plan.Desired{}, existing)
-	return p.reportNode(t, &plan.Desired{}, &results)
-}
-
-// isGone reports whether a node that is not in the cache, or not fake, is so by the API
-// server as well, before its slices go. Slices without a record, of a node that is not
-// known to have been fake, may be another installation's.
-func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice) (bool, error) {
-	// What was retired of the node is remembered as long as there is a Node.
-	if t.isStandby || len(existing) == 0 && t.last.unrecorded == nil {
-		return true, nil
-	}
-	// The slices that another replica has just made for a node may be seen before it.
-	node, err := p.live.Get(ctx, t.key.Node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		p.memory.updateEntry(t.key, func(e *entry) { e.unrecorded = nil })
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
-	}
-	return !p.caches.Nodes.Fake(node) && (t.last.isManaged || p.memory.mayRetire(p.owner.Installation(), t.key, existing)), nil
-}
-
 // syncPools writes what is missing to what is desired, driver by driver. A write that fails
 // stops only its own driver.
 func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice) results {
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		all.addResult(driver, p.syncDriver(ctx, t, driver, drivers[driver]))
+		one := p.syncDriver(ctx, t, driver, drivers[driver])
+		all.drivers[driver] = one
+		all.wrote, all.isBehind, all.isPending = all.wrote || one.wrote, all.isBehind || one.isBehind, all.isPending || one.isPending
+		all.err = errors.Join(all.err, one.err)
 	}
 	if !all.wrote && !all.isBehind && all.err == nil {
 		p.memory.forgetForeignWrites(t.key)
@@ -157,8 +105,10 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 	if len(driver.Existing) > 0 {
 		other = as.Another(plan.InstallationsOf(driver.OfPools()))
 	}
+	// Slices of another installation are taken over once. If it takes them back, it is alive:
+	// it keeps them, and they may be right.
 	yields := other != "" && t.last.takenFrom[name] == other
-	if yields { // what is there may be right, whoever has made it
+	if yields {
 		as, driver.Existing = "", driver.OfPools()
 	}
 	fitted, err := features.Fit(ctx, workerAnswers{p.prober, func() { p.loop.Add(t.key) }}, driver.Pools)
@@ -181,13 +131,13 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, other)}
 	}
 	if t.last.hasForeignWrites {
-		if wait := p.memory.waitForOthers(t.key); wait > 0 {
+		if wait := p.memory.foreignWriteBackoff(t.key); wait > 0 {
 			klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "key", t.key, "wait", wait)
 			p.loop.AddAfter(t.key, wait)
 			return result{isBehind: true}
 		}
 	}
-	err = p.writer.applyWrites(ctx, t.key, &next.Writes)
+	err = p.applyWrites(ctx, t.key, &next.Writes)
 	if apierrors.IsAlreadyExists(err) {
 		err = p.takeOver(ctx, t.key, next)
 	}
@@ -203,23 +153,77 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 	return result{wrote: true, fitted: fitted}
 }
 
-// takeOver reads the slices that exist but are not in the cache, and applies the plan that
-// follows from them.
-func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *plan.Plan) error {
-	live := map[string]*resourcev1.ResourceSlice{}
-	next, err := refused.TakeOver(live)
-	for err == nil && next.Need != nil {
-		for _, name := range next.Need.Slices {
-			if live[name], err = p.writer.getSlice(ctx, key, name); err != nil {
-				return err
-			}
+// applyWrites makes the writes for a key in their order, one API call each.
+func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
+	client := p.client.ResourceV1().ResourceSlices()
+	for _, existing := range writes.Delete {
+		// A slice that has changed or been replaced since stays. The key waits until the cache
+		// has seen the deletion, or the slice would be deleted again.
+		unchanged := &metav1.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion}
+		p.expectations.Expect(key, existing.GetName())
+		err := client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
+		p.reporter.metrics.writes.WithLabelValues("delete", loop.Result(err)).Inc()
+		if err != nil && p.expectations.Answered(key, existing.GetName(), "") {
+			p.loop.Add(key)
 		}
-		next, err = refused.TakeOver(live)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete slice %s: %w", existing.GetName(), err)
+		}
+	}
+	for i := range writes.Update {
+		if err := p.updateSlice(ctx, key, &writes.Update[i]); err != nil {
+			return err
+		}
+	}
+	for _, slice := range writes.Create {
+		err := p.sendWrite("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
+			return client.Create(ctx, slice, metav1.CreateOptions{})
+		})
+		if apierrors.IsAlreadyExists(err) {
+			err = p.adoptSlice(ctx, key, slice, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) updateSlice(ctx context.Context, key facts.SlicesKey, update *plan.Update) error {
+	patch, err := update.Patch()
+	if err != nil {
+		return fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
+	}
+	return p.sendWrite("update", key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
+		return p.client.ResourceV1().ResourceSlices().Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+}
+
+// errStored is the error of a write whose result differs: an admission plugin has changed it.
+// Without it the slice would be written again and again.
+var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
+
+// sendWrite makes one call, notes what the cache has to see of it, and checks that the API server
+// stored what it was sent. A call that leaves the resource version as it was before has
+// changed nothing, and brings no event to wait for.
+func (p *Publisher) sendWrite(verb string, key facts.SlicesKey, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
+	p.expectations.Expect(key, slice.Name)
+	stored, err := call()
+	p.reporter.metrics.writes.WithLabelValues(verb, loop.Result(err)).Inc()
+	version := ""
+	if err == nil && stored.ResourceVersion != before {
+		version = stored.ResourceVersion
+	}
+	if p.expectations.Answered(key, slice.Name, version) {
+		p.loop.Add(key)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s slice %s: %w", verb, slice.Name, err)
 	}
-	return p.writer.applyWrites(ctx, key, &next.Writes)
+	if facts.ContentOf(&stored.Spec) != facts.ContentOf(&slice.Spec) {
+		return fmt.Errorf("publish slice %s: %w", slice.Name, errStored)
+	}
+	return nil
 }
 
 // reportNode reports what has become of a node's pools, and what keeps them from being as
@@ -240,7 +244,7 @@ func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results
 	}
 	p.reporter.reportHidden(t.node, desired.Hidden)
 	if results.err != nil {
-		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(t.key))
+		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(t.key))
 	}
 	if results.wrote && !t.last.changedAt.IsZero() {
 		p.reporter.metrics.latency.Observe(time.Since(t.last.changedAt).Seconds())

@@ -68,7 +68,7 @@ func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) 
 }
 
 // reportFailure reports an API call that failed, after so many failures before. What the API
-// server refuses for good is reported at once, all else after loop.Patience failures.
+// server refuses for good is reported at once, all else after loop.FailuresBeforeEvent failures.
 func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
 	if loop.LostRace(err) {
 		return err
@@ -79,7 +79,7 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 	}
 	r.metrics.failing.WithLabelValues("api").Inc()
 	isFinal := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (isFinal || failures >= loop.Patience) {
+	if node != nil && (isFinal || failures >= loop.FailuresBeforeEvent) {
 		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
 	}
 	return err
@@ -94,26 +94,21 @@ func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []f
 			continue
 		}
 		r.dropped[dropped] = true
-		r.metrics.dropped.WithLabelValues(dropped.Source, dropped.Field.Name).Set(1)
-		err := droppedError(dropped)
+		source, field := dropped.Source, dropped.Field
+		r.metrics.dropped.WithLabelValues(source, field.Name).Set(1)
+		what, fix := fmt.Sprintf("%s of the devices of template %s", field.Name, source), "remove the field"
+		switch {
+		case source == v1alpha1.DeviceTaintsAnnotation:
+			what, fix = "the taints of annotation "+source, "remove the annotation"
+		case field.Without != "":
+			what += ", and its pool is not published, since " + field.Without
+		}
+		err := fmt.Errorf("the API server drops %s: turn on its feature gate %s, or %s", what, field.Gate, fix)
 		klog.FromContext(ctx).Error(err, "The API server drops a field of devices", "node", node.Name)
 		if r.owner.Leads() { // all replicas find out
 			r.recordEvent(node, v1alpha1.ReasonFieldsDropped, err)
 		}
 	}
-}
-
-func droppedError(dropped features.Dropped) error {
-	field, effect := dropped.Field, ""
-	if dropped.Source == v1alpha1.DeviceTaintsAnnotation {
-		return fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or remove the annotation",
-			dropped.Source, field.Gate)
-	}
-	if field.Without != "" {
-		effect = ", and its pool is not published, since " + field.Without
-	}
-	return fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or remove the field",
-		field.Name, dropped.Source, effect, field.Gate)
 }
 
 // forgetUnused forgets reports about templates that are gone, or no longer use a dropped

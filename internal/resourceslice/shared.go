@@ -40,8 +40,8 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 		}
 		desired = plan.DesiredShared(template, node != nil, err)
 	}
-	blocked := desired.Blocked[key.Driver]
-	if t.node == nil && blocked == nil && !p.memory.mayRetire(as, key, existing) {
+	suspended := desired.Suspended[key.Driver]
+	if t.node == nil && suspended == nil && !p.memory.mayRetire(as, key, existing) {
 		return nil
 	}
 	p.reporter.forgetOwned(key)
@@ -51,12 +51,12 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	}
 	p.reporter.reportOutcomes(key, &desired, &results)
 	if results.err != nil {
-		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(key))
+		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(key))
 	}
-	if t.node != nil && blocked != nil {
-		return p.reporter.reportProblems(t.node, map[string]error{"template": blocked})
+	if t.node != nil && suspended != nil {
+		return p.reporter.reportProblems(t.node, map[string]error{"template": suspended})
 	}
-	return loop.Terminal(blocked)
+	return loop.Terminal(suspended)
 }
 
 // noteSharedPool notes whether a template has a pool exist, and whether there are slices. It

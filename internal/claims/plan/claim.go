@@ -46,7 +46,7 @@ type Nodes interface {
 	// Has reports whether the node is a fake one.
 	Has(name string) bool
 	// Others reports whether another kwok-dra may act for the node.
-	Others(name string) bool
+	MayBeForeign(name string) bool
 }
 
 // ClaimMemory is what is remembered of a claim. All of it can be lost.
@@ -154,12 +154,12 @@ func (v *ClaimView) hasConsumers() bool {
 // isOnForeignNode reports whether the claim is allocated on a node that may belong to another kwok-dra.
 func (v *ClaimView) isOnForeignNode() bool {
 	node := facts.NodeOf(v.Claim)
-	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
+	return node != "" && node != v.Memory.Node && v.Nodes.MayBeForeign(node)
 }
 
 // isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
 func (v *ClaimView) isForeignNode(node string) bool {
-	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
+	return node != "" && v.Nodes.MayBeForeign(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
 }
 
 // mayBeUsedBy reports whether a Pod that the cache lacks may use the claim. Another kwok-dra may have

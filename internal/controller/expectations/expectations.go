@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 )
 
 // Limit bounds the wait for the cache. A write whose event never comes must not block its key
@@ -16,28 +20,25 @@ const Limit = 30 * time.Second
 type Expectations[K, O comparable] struct {
 	deadlines Deadlines[K]
 
-	mu   sync.Mutex
-	keys map[K]*expected[O]
-}
-
-// expected has the writes for a key. There is at least one.
-type expected[O comparable] struct {
-	writes map[O]*write
-	// hasPostponed says that a reconciliation was postponed.
-	hasPostponed bool
+	mu sync.Mutex
+	// writes has the keys with at least one write.
+	writes map[K]map[O]*write
+	// postponed has the keys whose reconciliation waits for the writes.
+	postponed sets.Set[K]
 }
 
 // write is a write in progress, or one that waits for its event.
 type write struct {
-	// The answer is zero while the write is in progress.
-	Unseen[Version]
-	// seen is the newest resource version in the cache since the write began.
+	// answered is the resource version in the API server's answer, or "" while the write is in
+	// progress.
+	answered string
+	// seen is the newest resource version in the cache since the write began, or "".
 	seen string
 }
 
 // New makes Expectations.
 func New[K, O comparable]() *Expectations[K, O] {
-	return &Expectations[K, O]{keys: map[K]*expected[O]{}}
+	return &Expectations[K, O]{writes: map[K]map[O]*write{}, postponed: sets.New[K]()}
 }
 
 // Run requeues each key with writes that the cache has not seen within Limit, until ctx ends.
@@ -50,11 +51,11 @@ func (e *Expectations[K, O]) Run(ctx context.Context, requeue func(key K)) {
 func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.keys[key] == nil {
-		e.keys[key] = &expected[O]{writes: map[O]*write{}}
+	if e.writes[key] == nil {
+		e.writes[key] = map[O]*write{}
 	}
-	e.deadlines.Begin(key)
-	e.keys[key].writes[object] = &write{}
+	e.writes[key][object] = &write{}
+	e.deadlines.since.LoadOrStore(key, time.Now()) // it counts from the first write
 }
 
 // Answered notes the resource version in the API server's answer, or "" if the write failed.
@@ -63,12 +64,12 @@ func (e *Expectations[K, O]) Expect(key K, object O) {
 func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.expectedWrite(key, object)
+	w := e.writes[key][object]
 	if w == nil {
 		return false
 	}
-	w.Answered(Version(version))
-	if version != "" && (w.seen == "" || w.Compare(w.seen) != Current) {
+	w.answered = version
+	if version != "" && (w.seen == "" || cached.Older(w.seen, version)) {
 		return false
 	}
 	e.dropWrite(key, object)
@@ -81,19 +82,17 @@ func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue 
 func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue, isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.expectedWrite(key, object)
-	if w == nil {
-		return true, true
-	}
-	answer := w.Answer()
+	w := e.writes[key][object]
 	switch {
-	case answer == "":
+	case w == nil:
+		return true, true
+	case w.answered == "":
 		w.seen = version
 		return false, false
-	case w.Compare(version) != Current:
+	case cached.Older(version, w.answered):
 		return false, false
 	}
-	isForeign = version != string(answer)
+	isForeign = version != w.answered
 	return e.dropWrite(key, object) || isForeign, isForeign
 }
 
@@ -102,7 +101,7 @@ func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue,
 func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.expectedWrite(key, object) == nil {
+	if e.writes[key][object] == nil {
 		return true
 	}
 	e.dropWrite(key, object)
@@ -115,103 +114,31 @@ func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	expected := e.keys[key]
-	if expected == nil {
+	if e.writes[key] == nil {
 		return 0
 	}
-	left := e.deadlines.timeLeft(key)
-	if left == 0 {
-		delete(e.keys, key)
-		e.deadlines.End(key)
-		return 0
+	if since, isWaiting := e.deadlines.since.Load(key); isWaiting {
+		if left := Limit - time.Since(since.(time.Time)); left > 0 {
+			e.postponed.Insert(key)
+			return left
+		}
 	}
-	expected.hasPostponed = true
-	return left
-}
-
-// expectedWrite returns the write of an object that is expected, or nil.
-func (e *Expectations[K, O]) expectedWrite(key K, object O) *write {
-	if expected := e.keys[key]; expected != nil {
-		return expected.writes[object]
-	}
-	return nil
+	e.dropKey(key)
+	return 0
 }
 
 // dropWrite drops a write, and reports whether a reconciliation was waiting for it alone.
 func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
-	expected := e.keys[key]
-	delete(expected.writes, object)
-	if len(expected.writes) > 0 {
-		return false
+	delete(e.writes[key], object)
+	isLast, wasPostponed := len(e.writes[key]) == 0, e.postponed.Has(key)
+	if isLast {
+		e.dropKey(key)
 	}
-	delete(e.keys, key)
+	return isLast && wasPostponed
+}
+
+func (e *Expectations[K, O]) dropKey(key K) {
+	delete(e.writes, key)
+	e.postponed.Delete(key)
 	e.deadlines.End(key)
-	return expected.hasPostponed
-}
-
-// Deadlines requeues a key whose write the cache does not see within Limit: the event that
-// would requeue it may never come.
-type Deadlines[K comparable] struct {
-	mu    sync.Mutex
-	since map[K]time.Time
-}
-
-// Begin notes a write for a key. The deadline counts from the first write.
-func (d *Deadlines[K]) Begin(key K) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.since == nil {
-		d.since = map[K]time.Time{}
-	}
-	if _, begun := d.since[key]; !begun {
-		d.since[key] = time.Now()
-	}
-}
-
-// End notes that the cache has seen all writes for a key.
-func (d *Deadlines[K]) End(key K) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.since, key)
-}
-
-// timeLeft is the time until the deadline of a key. It is 0 if that has passed, or if there is
-// none.
-func (d *Deadlines[K]) timeLeft(key K) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	since, begun := d.since[key]
-	if !begun {
-		return 0
-	}
-	return max(0, Limit-time.Since(since))
-}
-
-// Run requeues each key once its deadline has passed, until ctx ends.
-func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
-	ticker := time.NewTicker(Limit / 2)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		for _, key := range d.takeOverdue() {
-			requeue(key)
-		}
-	}
-}
-
-// takeOverdue removes the keys whose deadline has passed, and returns them.
-func (d *Deadlines[K]) takeOverdue() (overdue []K) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for key, since := range d.since {
-		if time.Since(since) >= Limit {
-			overdue = append(overdue, key)
-			delete(d.since, key)
-		}
-	}
-	return overdue
 }

@@ -74,7 +74,7 @@ func runStep(t *testing.T, e *Expectations[string, string], step string) {
 	case "gone":
 		e.Deleted("n", words[1])
 	case "blocked", "free":
-		require.Equal(t, words[0] == "blocked", e.Wait("n") > 0, "%s: %+v", step, e.keys["n"])
+		require.Equal(t, words[0] == "blocked", e.Wait("n") > 0, "%s: %+v", step, e.writes["n"])
 	default:
 		t.Fatal("unknown step", step)
 	}
@@ -115,7 +115,7 @@ func requireFreed(t *testing.T, versions []string, answer, waiter int) {
 		}
 	}
 	about := fmt.Sprintf("events %v, answer before %d, reconciliation before %d (put off: %v)", versions, answer, waiter, waited)
-	require.Empty(t, e.keys, about)
+	require.Empty(t, e.writes, about)
 	foreignLast := versions[len(versions)-1] != "5"
 	if foreignLast && !free {
 		require.True(t, asked, about)
@@ -139,7 +139,7 @@ func TestWaitEndsByItself(t *testing.T) {
 		require.Zero(t, e.Wait("n"), "30 s after the first write")
 		require.False(t, e.Answered("n", "b", "6"), "the answer finds nothing written")
 		require.True(t, requeued(e.Observed("n", "a", "5")))
-		require.Empty(t, e.keys)
+		require.Empty(t, e.writes)
 	})
 }
 
@@ -167,7 +167,7 @@ func TestRestoredBackup(t *testing.T) {
 				require.EqualValues(t, 1, requeues.Load())
 				require.Zero(t, e.Wait("n"))
 				require.True(t, requeued(e.Observed("n", "a", "6")))
-				require.Empty(t, e.keys)
+				require.Empty(t, e.writes)
 			})
 		})
 	}

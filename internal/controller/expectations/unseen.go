@@ -1,10 +1,38 @@
 package expectations
 
 import (
+	"context"
+	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 )
+
+// Deadlines requeues a key whose write the cache does not see within Limit: the event that
+// would requeue it may never come.
+type Deadlines[K comparable] struct {
+	// since has the time of the first write for each key.
+	since sync.Map
+}
+
+// Begin notes a write for a key. The deadline counts from the first write.
+func (d *Deadlines[K]) Begin(key K) { d.since.LoadOrStore(key, time.Now()) }
+
+// End notes that the cache has seen all writes for a key.
+func (d *Deadlines[K]) End(key K) { d.since.Delete(key) }
+
+// Run requeues each key once its deadline has passed, until ctx ends.
+func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for key, since := range d.since.Range {
+			if time.Since(since.(time.Time)) >= Limit && d.since.CompareAndDelete(key, since) {
+				requeue(key.(K))
+			}
+		}
+	}, Limit/2)
+}
 
 // Unseen has the API server's answer to the last write of an object until the cache has seen
 // that write.

@@ -21,9 +21,9 @@ const (
 	lastRetry  = 20 * time.Second
 )
 
-// Patience is how many times in a row a key fails before an event reports it. Failures that a
-// restart of the API server causes are over by then.
-const Patience = 5
+// FailuresBeforeEvent is how many times in a row a key fails before an event reports it.
+// Failures that a restart of the API server causes are over by then.
+const FailuresBeforeEvent = 5
 
 // stuckAfter is how long a key may be reconciled before the loop counts as stuck. The API
 // server ends a request after a minute, and a key may take several.
@@ -32,10 +32,12 @@ const stuckAfter = 10 * time.Minute
 // shutdownGrace is how long keys may still be reconciled when the loop is to end.
 const shutdownGrace = 5 * time.Second
 
-// Loop reconciles keys of type K.
+// Loop reconciles keys of type K. It is the queue of the keys, too: Add and AddAfter queue one,
+// and NumRequeues is how many times in a row a key has failed.
 type Loop[K comparable] struct {
+	workqueue.TypedRateLimitingInterface[K]
+
 	name      string
-	queue     workqueue.TypedRateLimitingInterface[K]
 	reconcile func(ctx context.Context, key K) error
 
 	// running has the time at which the reconciliation of each key began.
@@ -49,32 +51,14 @@ type Loop[K comparable] struct {
 // Terminal.
 func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
-	return &Loop[K]{
-		name:      name,
-		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
-		reconcile: reconcile,
-	}
-}
-
-// Add queues a key, unless it is queued already.
-func (l *Loop[K]) Add(key K) {
-	l.queue.Add(key)
-}
-
-// AddAfter queues a key after a delay.
-func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
-	l.queue.AddAfter(key, delay)
-}
-
-// Failures is how many times in a row the key has failed.
-func (l *Loop[K]) Failures(key K) int {
-	return l.queue.NumRequeues(key)
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
+	return &Loop[K]{TypedRateLimitingInterface: queue, name: name, reconcile: reconcile}
 }
 
 // Idle reports whether the loop runs, and has reconciled all keys but those that are to be
 // retried later.
 func (l *Loop[K]) Idle() bool {
-	isIdle := l.hasWorkers.Load() && l.queue.Len() == 0
+	isIdle := l.hasWorkers.Load() && l.Len() == 0
 	l.running.Range(func(any, any) bool { isIdle = false; return false })
 	return isIdle
 }
@@ -100,32 +84,22 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	l.hasWorkers.Store(true)
 	for range workers {
 		running.Go(func() {
-			for l.reconcileNext(ctx, working) {
+			for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
+				if ctx.Err() == nil { // else the key is only taken from the queue
+					l.running.Store(key, time.Now())
+					err := l.reconcile(working, key)
+					l.running.Delete(key)
+					l.requeueFailed(ctx, key, err)
+				}
+				l.Done(key)
 			}
 		})
 	}
 	<-ctx.Done()
-	l.queue.ShutDown()
+	l.ShutDown()
 	timer := time.AfterFunc(shutdownGrace, abort)
 	defer timer.Stop()
 	running.Wait()
-}
-
-// reconcileNext reconciles one key in the working context. It skips keys that are still queued
-// when ctx has ended.
-func (l *Loop[K]) reconcileNext(ctx, working context.Context) bool {
-	key, shutdown := l.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer l.queue.Done(key)
-	if ctx.Err() == nil {
-		l.running.Store(key, time.Now())
-		err := l.reconcile(working, key)
-		l.running.Delete(key)
-		l.requeueFailed(ctx, key, err)
-	}
-	return true
 }
 
 // requeueFailed queues a key again if its reconciliation failed and a retry can help.
@@ -133,16 +107,16 @@ func (l *Loop[K]) requeueFailed(ctx context.Context, key K, err error) {
 	_, isTerminal := errors.AsType[*terminalError](err)
 	switch {
 	case err == nil:
-		l.queue.Forget(key)
+		l.Forget(key)
 	case isTerminal:
 		klog.FromContext(ctx).Error(err, "Failed to reconcile; waiting for a change", "key", key)
-		l.queue.Forget(key)
+		l.Forget(key)
 	case LostRace(err):
-		l.queue.AddRateLimited(key)
+		l.AddRateLimited(key)
 		klog.FromContext(ctx).V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
 	default:
-		l.queue.AddRateLimited(key)
-		klog.FromContext(ctx).Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.queue.NumRequeues(key))
+		l.AddRateLimited(key)
+		klog.FromContext(ctx).Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
 	}
 }
 

@@ -77,7 +77,7 @@ func TestBackoff(t *testing.T) {
 			want = append(want, at)
 		}
 		require.Equal(t, want, calls())
-		require.Zero(t, l.Failures("a"), "success resets the backoff")
+		require.Zero(t, l.NumRequeues("a"), "success resets the backoff")
 	})
 }
 
@@ -109,7 +109,7 @@ func TestRetries(t *testing.T) {
 				l.Add("a")
 				time.Sleep(time.Second) // retries at 50, 150, 350 and 750 ms
 				require.Len(t, calls(), test.calls)
-				require.Equal(t, test.failures, l.Failures("a"))
+				require.Equal(t, test.failures, l.NumRequeues("a"))
 			})
 		})
 	}

@@ -20,14 +20,16 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-func newElection(o Options, setLeads func(bool)) *leaderelection.LeaderElectionConfig {
+// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate
+// again: it has continued to watch, so its caches are up to date.
+func (o *Owner) runElection(ctx context.Context) {
 	// A container that is started again in the same Pod is another candidate.
-	identity := o.Host + "_" + uuid.NewString()
-	return &leaderelection.LeaderElectionConfig{
-		Name: o.Name,
+	identity := o.options.Host + "_" + uuid.NewString()
+	election := leaderelection.LeaderElectionConfig{
+		Name: o.options.Name,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
-			Client:     o.Client.CoordinationV1(),
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.options.Namespace, Name: o.options.Name},
+			Client:     o.options.Client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		LeaseDuration:   leaseDuration,
@@ -37,20 +39,26 @@ func newElection(o Options, setLeads func(bool)) *leaderelection.LeaderElectionC
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				klog.FromContext(ctx).Info("Became leader", "identity", identity)
-				setLeads(ctx.Err() == nil) // runs concurrently with OnStoppedLeading
+				o.setLeads(ctx.Err() == nil) // runs concurrently with OnStoppedLeading
 			},
-			OnStoppedLeading: func() { setLeads(false) },
+			OnStoppedLeading: func() { o.setLeads(false) },
 		},
+	}
+	for ctx.Err() == nil {
+		leaderelection.RunOrDie(ctx, election)
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Lost leadership")
+		}
 	}
 }
 
-// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate
-// again: it has continued to watch, so its caches are up to date.
-func (o *Owner) runElection(ctx context.Context) {
-	for ctx.Err() == nil {
-		leaderelection.RunOrDie(ctx, *o.election)
-		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Lost leadership")
+func (o *Owner) setLeads(leads bool) {
+	o.mu.Lock()
+	o.leads = leads
+	o.mu.Unlock()
+	if leads {
+		for _, enqueueAll := range o.onLead {
+			enqueueAll()
 		}
 	}
 }

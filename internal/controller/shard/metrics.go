@@ -20,7 +20,7 @@ func (o *Owner) Collect(metrics chan<- prometheus.Metric) {
 		leads = 1
 	}
 	metrics <- prometheus.MustNewConstMetric(leadsDesc, prometheus.GaugeValue, leads)
-	if o.leases != nil {
+	if o.options.Mode == Lease {
 		o.mu.RLock()
 		defer o.mu.RUnlock()
 		metrics <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(len(o.leased)))

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 )
@@ -50,29 +49,21 @@ type Options struct {
 
 // Owner decides what this replica acts for. A nil Owner acts for everything.
 type Owner struct {
-	installation installation.ID
-	// election is nil with mode None, and leases with any mode but Lease.
-	election *leaderelection.LeaderElectionConfig
-	leases   *leases
+	options  Options
 	onLeased []func(node string)
 	onLead   []func()
+	// listed is closed after the first list of the leases.
+	listed chan struct{}
 
 	mu    sync.RWMutex
 	leads bool
-	// leased are the nodes whose lease the kwok in our Pod holds.
+	// leased are the nodes whose lease the kwok in our Pod holds. It is nil before the first list.
 	leased sets.Set[string]
 }
 
 // New makes an Owner; Run starts it.
 func New(o Options) *Owner {
-	owner := &Owner{installation: o.Installation, leads: o.Mode == None}
-	if o.Mode != None {
-		owner.election = newElection(o, owner.setLeads)
-	}
-	if o.Mode == Lease {
-		owner.leases = &leases{client: o.Client, prefix: o.Host + "_", setLeased: owner.setLeased, synced: make(chan struct{})}
-	}
-	return owner
+	return &Owner{options: o, leads: o.Mode == None, listed: make(chan struct{})}
 }
 
 // OnChange calls node with each node that this replica begins to act for, and all when it
@@ -88,7 +79,7 @@ func (o *Owner) Installation() installation.ID {
 	if o == nil {
 		return ""
 	}
-	return o.installation
+	return o.options.Installation
 }
 
 // Acts reports whether this replica acts for a node and for what belongs to it alone. The
@@ -99,7 +90,7 @@ func (o *Owner) Acts(node string, isThere bool) bool {
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	if isThere && o.leases != nil {
+	if isThere && o.options.Mode == Lease {
 		return o.leased.Has(node)
 	}
 	return o.leads
@@ -108,7 +99,7 @@ func (o *Owner) Acts(node string, isThere bool) bool {
 // MayServe reports whether the kwok in this replica's Pod may manage a node. Without leases,
 // it may.
 func (o *Owner) MayServe(node string) bool {
-	return o == nil || o.leases == nil || o.Acts(node, true)
+	return o == nil || o.options.Mode != Lease || o.Acts(node, true)
 }
 
 // Leads reports whether this replica acts for what belongs to no single node.
@@ -123,44 +114,20 @@ func (o *Owner) Leads() bool {
 
 // Synced is done when it is known which leases the kwok in our Pod holds.
 func (o *Owner) Synced() []cache.DoneChecker {
-	if o == nil || o.leases == nil {
+	if o == nil || o.options.Mode != Lease {
 		return nil
 	}
-	return []cache.DoneChecker{o.leases}
+	return []cache.DoneChecker{leasesListed(o.listed)}
 }
 
 // Run takes part in the election until ctx ends, and then releases what it holds.
 func (o *Owner) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	if o.election != nil {
+	if o.options.Mode != None {
 		running.Go(func() { o.runElection(ctx) })
 	}
-	if o.leases != nil {
-		running.Go(func() { wait.JitterUntilWithContext(ctx, o.leases.syncOnce, listPeriod, 1, true) })
+	if o.options.Mode == Lease {
+		running.Go(func() { wait.JitterUntilWithContext(ctx, o.listLeases, listPeriod, 1, true) })
 	}
 	running.Wait()
-}
-
-func (o *Owner) setLeads(leads bool) {
-	o.mu.Lock()
-	o.leads = leads
-	o.mu.Unlock()
-	if !leads {
-		return
-	}
-	for _, f := range o.onLead {
-		f()
-	}
-}
-
-func (o *Owner) setLeased(nodes sets.Set[string]) {
-	o.mu.Lock()
-	added := nodes.Difference(o.leased)
-	o.leased = nodes
-	o.mu.Unlock()
-	for node := range added {
-		for _, f := range o.onLeased {
-			f(node)
-		}
-	}
 }

@@ -129,7 +129,7 @@ func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices
 		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
 	}
 	desired := plan.DesiredShared(t, required, unknown)
-	p.addProblems(key, maps.Values(desired.Blocked))
+	p.addProblems(key, maps.Values(desired.Suspended))
 	return p.addWrites(ctx, key, nil, &desired, own)
 }
 
@@ -142,7 +142,7 @@ func (p *Preview) addProblems(key facts.SlicesKey, problems iter.Seq[error]) {
 // addWrites adds what one node or pool needs, as the sidecar would write it.
 func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *corev1.Node, desired *plan.Desired, existing []*facts.Slice) error {
 	as, drivers := p.cluster.Installation, desired.ByDriver(existing)
-	if as == installation.Unknown && !key.Shared() { // the slices of its nodes are its own
+	if as == installation.Unknown && !key.IsShared() { // the slices of its nodes are its own
 		as = ""
 	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
@@ -195,7 +195,7 @@ func (p *Preview) retireSlices(ctx context.Context, existing map[facts.SlicesKey
 	as := p.cluster.Installation
 	for _, key := range left {
 		isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing[key]), as)
-		if !key.Shared() && !isRecorded && p.cluster.Others != nil && p.cluster.Others(key.Node) {
+		if !key.IsShared() && !isRecorded && p.cluster.Others != nil && p.cluster.Others(key.Node) {
 			continue
 		}
 		if err := p.addWrites(ctx, key, nil, &plan.Desired{}, plan.OwnSlices(as, existing[key])); err != nil {

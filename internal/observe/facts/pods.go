@@ -76,20 +76,18 @@ func IsTerminal(pod *corev1.Pod) bool {
 
 // IsEnding reports whether the kubelet would no longer start any container of the Pod.
 func IsEnding(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || IsTerminal(pod) || haveContainersEnded(pod)
-}
-
-// haveContainersEnded reports whether all containers have ended and none will be restarted.
-func haveContainersEnded(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || IsTerminal(pod) {
+		return true
+	}
 	statuses, policy := pod.Status.ContainerStatuses, pod.Spec.RestartPolicy
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
 		return false
 	}
-	return !slices.ContainsFunc(statuses, func(status corev1.ContainerStatus) bool {
+	mayRun := func(status corev1.ContainerStatus) bool { // now, or after a restart
 		ended := status.State.Terminated
-		stays := ended != nil && (policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && ended.ExitCode == 0)
-		return !stays
-	})
+		return ended == nil || policy != corev1.RestartPolicyNever && (policy != corev1.RestartPolicyOnFailure || ended.ExitCode != 0)
+	}
+	return !slices.ContainsFunc(statuses, mayRun)
 }
 
 // IsPod reports whether a consumer of a claim is a Pod.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 	"unique"
@@ -168,19 +167,9 @@ func (n DeviceNames) Joined() string {
 	return n.joined.Value()
 }
 
-// labelsAnnotation lists the labels of a slice that come from templates. It tells those that a
+// LabelsAnnotation lists the labels of a slice that come from templates. It tells those that a
 // template no longer has from those of others.
-const labelsAnnotation = v1alpha1.GroupName + "/slice-labels"
-
-// SetLabels sets kwok-dra's own label of a slice, and those of its templates.
-func SetLabels(slice *metav1.ObjectMeta, fromTemplates map[string]string) {
-	slice.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
-	if len(fromTemplates) == 0 {
-		return
-	}
-	maps.Copy(slice.Labels, fromTemplates)
-	slice.Annotations = map[string]string{labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(fromTemplates)), ",")}
-}
+const LabelsAnnotation = v1alpha1.GroupName + "/slice-labels"
 
 // OwnLabels are the labels of a slice that are kwok-dra's or a template's. If those of two
 // slices are equal, no label has to be changed.
@@ -193,7 +182,7 @@ type OwnLabels struct {
 
 // OwnLabelsOf returns the labels of a slice that are kwok-dra's or a template's.
 func OwnLabelsOf(slice *resourcev1.ResourceSlice) OwnLabels {
-	own := OwnLabels{names: slice.Annotations[labelsAnnotation]}
+	own := OwnLabels{names: slice.Annotations[LabelsAnnotation]}
 	for key := range strings.SplitSeq(v1alpha1.ManagedByLabel+","+own.names, ",") {
 		if value, ok := slice.Labels[key]; ok {
 			own.labels += key + "=" + value + ","
@@ -207,7 +196,7 @@ func OwnLabelsOf(slice *resourcev1.ResourceSlice) OwnLabels {
 func (o OwnLabels) Patch(want *resourcev1.ResourceSlice) (labels, annotations map[string]any) {
 	labels, annotations = map[string]any{}, map[string]any{}
 	if o.names != "" {
-		annotations[labelsAnnotation] = nil
+		annotations[LabelsAnnotation] = nil
 		for key := range strings.SplitSeq(o.names, ",") {
 			labels[key] = nil
 		}
@@ -233,12 +222,12 @@ type SlicesKey struct {
 // NodeKey is the key of a node.
 func NodeKey(name string) SlicesKey { return SlicesKey{Node: name} }
 
-// Shared reports whether it is the key of a pool that nodes share.
-func (k SlicesKey) Shared() bool { return k.Node == "" }
+// IsShared reports whether it is the key of a pool that nodes share.
+func (k SlicesKey) IsShared() bool { return k.Node == "" }
 
 // String names it in logs and errors.
 func (k SlicesKey) String() string {
-	if k.Shared() {
+	if k.IsShared() {
 		return "pool " + k.Pool + " of driver " + k.Driver
 	}
 	return "node " + k.Node

@@ -30,7 +30,7 @@ type Field struct {
 // Probe is the smallest slice that has the field, for a driver and a pool that do not exist.
 func (f *Field) Probe() resourcev1.ResourceSliceSpec {
 	spec := *f.probe.DeepCopy()
-	spec.Driver = probeName + "." + v1alpha1.GroupName
+	spec.Driver = probeDriver
 	spec.Pool = resourcev1.ResourcePool{Name: probeName, Generation: 1, ResourceSliceCount: 1}
 	if spec.NodeSelector == nil && spec.PerDeviceNodeSelection == nil {
 		spec.AllNodes = new(true)
@@ -53,6 +53,8 @@ const (
 	Counters = "consumesCounters"
 	// probeName is the name of everything in a probe.
 	probeName = "probe"
+	// probeDriver is the name of a driver, and of a node, that do not exist.
+	probeDriver = probeName + "." + v1alpha1.GroupName
 	// probeAttribute is the attribute of a partition in a probe.
 	probeAttribute = "example.com/" + probeName
 	// notExclusive is what is wrong without counters.
@@ -68,7 +70,13 @@ var Fields = []Field{
 	onDevices(Field{Name: "allowMultipleAllocations", Gate: "DRAConsumableCapacity"},
 		resourcev1.Device{AllowMultipleAllocations: new(true)},
 		func(d resourcev1.Device) bool { return d.AllowMultipleAllocations != nil },
-		dropSharing),
+		func(d *resourcev1.Device) { // a request takes it whole
+			d.AllowMultipleAllocations = nil
+			d.Capacity = maps.Clone(d.Capacity)
+			for name, capacity := range d.Capacity {
+				d.Capacity[name] = resourcev1.DeviceCapacity{Value: capacity.Value}
+			}
+		}),
 	// One gate covers all three fields, and bindsToNode may be set alone.
 	onDevices(Field{Name: "bindingConditions", Gate: "DRADeviceBindingConditions"},
 		resourcev1.Device{BindsToNode: new(true)},
@@ -89,10 +97,12 @@ var Fields = []Field{
 		Field{
 			Name: "nodeAllocatableResources", Gate: "DRANodeAllocatableResources", Without: "its devices would not count against the node's own resources",
 			// The API server refuses it for nodes that have not declared the feature.
-			probe: resourcev1.ResourceSliceSpec{NodeSelector: noNode()},
+			probe: resourcev1.ResourceSliceSpec{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{probeDriver}}},
+			}}}},
 		},
 		resourcev1.Device{NodeAllocatableResources: map[corev1.ResourceName]resourcev1.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: quantityOne()}},
+			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: new(resource.MustParse("1"))}},
 		}},
 		func(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
 		nil),
@@ -155,27 +165,8 @@ func onDevices(field Field, probe resourcev1.Device, used func(resourcev1.Device
 	return field
 }
 
-// dropSharing makes a device one that a request takes whole.
-func dropSharing(d *resourcev1.Device) {
-	d.AllowMultipleAllocations = nil
-	d.Capacity = maps.Clone(d.Capacity)
-	for name, capacity := range d.Capacity {
-		d.Capacity[name] = resourcev1.DeviceCapacity{Value: capacity.Value}
-	}
-}
-
 func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {
 	return []resourcev1.DeviceCounterConsumption{{
-		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: *quantityOne()}}, CompatibilityGroups: groups,
+		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: resource.MustParse("1")}}, CompatibilityGroups: groups,
 	}}
-}
-
-func noNode() *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{probeName + "." + v1alpha1.GroupName}}},
-	}}}
-}
-
-func quantityOne() *resource.Quantity {
-	return resource.NewQuantity(1, resource.DecimalSI)
 }

@@ -37,42 +37,33 @@ type Dropped struct {
 func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, error) {
 	var fitted Fitted
 	for _, pool := range pools {
-		fits, err := fitted.fitPool(ctx, server, &pool)
-		if err != nil {
-			return Fitted{}, err
+		isWrong := false
+		for i := range Fields {
+			field := &Fields[i]
+			if !field.used(&pool) {
+				continue
+			}
+			isKept, err := server.Keeps(ctx, field)
+			switch {
+			case err != nil:
+				return Fitted{}, err
+			case isKept:
+				continue
+			case field.Without != "":
+				isWrong = true
+			default:
+				field.clear(&pool)
+			}
+			for _, source := range sourcesOf(&pool, field) {
+				fitted.Dropped = append(fitted.Dropped, Dropped{source, field})
+			}
 		}
-		if fits {
+		if !isWrong {
 			fitted.Pools = append(fitted.Pools, pool)
 		}
 	}
 	fitted.Layout = server.Layout()
 	return fitted, nil
-}
-
-func (f *Fitted) fitPool(ctx context.Context, server Server, pool *devices.Pool) (bool, error) {
-	fits := true
-	for i := range Fields {
-		field := &Fields[i]
-		if !field.used(pool) {
-			continue
-		}
-		kept, err := server.Keeps(ctx, field)
-		if err != nil {
-			return false, err
-		}
-		if kept {
-			continue
-		}
-		for _, source := range sourcesOf(pool, field) {
-			f.Dropped = append(f.Dropped, Dropped{source, field})
-		}
-		if field.Without != "" {
-			fits = false
-			continue
-		}
-		field.clear(pool)
-	}
-	return fits, nil
 }
 
 // sourcesOf names the templates of the pool that have the field. If none has it, it comes from

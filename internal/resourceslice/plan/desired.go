@@ -27,9 +27,9 @@ type Desired struct {
 	// Templates make the pools, or will once their driver Pods run.
 	Templates []*devices.Template
 	Excluded
-	// Blocked has the drivers whose slices stay as they are, each with the cause.
-	Blocked map[string]error
-	// Retained has those slices of blocked drivers that stay because the plugin of the
+	// Suspended has the drivers whose slices stay as they are, each with the cause.
+	Suspended map[string]error
+	// Retained has those slices of suspended drivers that stay because the plugin of the
 	// driver is gone or starting, by the template that may have made them.
 	Retained map[*devices.Template][]*facts.Slice
 	// ForNext is the Previous of the node's next View.
@@ -87,8 +87,13 @@ type nodePlan struct {
 
 	object *lifecycle.Object
 	bound  devices.Bound
+	taints devices.Taints
 	// previous is empty if the last plan was for an earlier node of that name.
 	previous Previous
+	// hasDriverPods says that templates publish only while their driver Pods run.
+	hasDriverPods bool
+	// rendered are the pools of the node, those that should not exist now included.
+	rendered []devices.Pool
 }
 
 // DesiredPools plans the pools of a node. A problem with one driver's templates does not
@@ -98,49 +103,75 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	if v.Previous.nodeUID == v.Node.UID {
 		n.previous = v.Previous
 	}
+	n.hasDriverPods = slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil })
 	byDriver := devices.ForDriver(n.bound.Templates, v.Node)
 	d := Desired{
 		Templates: slices.Concat(n.bound.Absent, n.bound.Unknown),
 		Excluded:  Excluded{Hidden: devices.Hidden(n.bound.Templates, byDriver, v.Node), Failed: n.bound.Failed},
-		Blocked:   map[string]error{}, Retained: map[*devices.Template][]*facts.Slice{},
+		Suspended: map[string]error{}, Retained: map[*devices.Template][]*facts.Slice{},
 	}
-	inPods := slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil })
-	taints, err := devices.TaintsOf(n.object)
-	d.taints = err
-	var rendered []devices.Pool // includes those that should not exist now
+	n.taints, d.taints = devices.TaintsOf(n.object)
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		templates := byDriver[driver]
-		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return t.SharedPool() != "" })...)
-		if d.taints != nil { // devices would look healthy that should be tainted
-			d.Blocked[driver] = d.taints
-			continue
+		for _, t := range byDriver[driver] {
+			if t.SharedPool() == "" {
+				d.Templates = append(d.Templates, t)
+			}
 		}
-		pools, refused, err := devices.Standing(templates, n.object, taints)
-		d.Refused = append(d.Refused, refused...)
-		rendered = append(rendered, pools...)
+		err := d.taints // devices would look healthy that should be tainted
 		if err == nil {
-			pools, err = n.selectPools(ctx, pools)
-		}
-		if err == nil && inPods {
-			err = n.retainUntilStarted(ctx, &d, templates)
+			err = n.addDriver(ctx, &d, byDriver[driver])
 		}
 		if err != nil {
-			d.Blocked[driver] = err
-			continue
+			d.Suspended[driver] = err
 		}
-		d.Pools = append(d.Pools, pools...)
 	}
 	if d.taints == nil {
-		d.taints = taints.Missing(rendered, d.Blocked)
+		d.taints = n.taints.Missing(n.rendered, d.Suspended)
 	}
-	if inPods {
+	if n.hasDriverPods {
 		n.retainLostDrivers(ctx, &d, byDriver)
 	}
 	if len(v.Set.Unsettled) > 0 {
-		n.blockUnsettled(&d, rendered)
+		n.suspendUnsettled(&d)
 	}
 	n.rememberPools(&d)
 	return d
+}
+
+// addDriver adds those pools of a driver's templates that should exist now. The error is why
+// that is unknown.
+func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devices.Template) error {
+	pools, refused, err := devices.Standing(templates, n.object, n.taints)
+	d.Refused = append(d.Refused, refused...)
+	n.rendered = append(n.rendered, pools...)
+	if err != nil {
+		return err
+	}
+	var selected []devices.Pool
+	for i := range pools {
+		pool := &pools[i]
+		// A pool counts as published if it should have existed a moment ago, even if someone
+		// has deleted its last slice since, or, after a restart, if any slice of it exists.
+		// Slices of another node of the same name have other names.
+		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
+			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return hasSliceName(o, n.Node, pool) })
+		// What a driver Pod publishes is unknown until it is Ready.
+		isStarting := slices.ContainsFunc(pool.Templates, func(t *devices.Template) bool { return !t.Started() })
+		exists, err := shouldExist(ctx, n.Set, n.object, pool.Templates, isPublished || isStarting)
+		if err != nil {
+			return fmt.Errorf("pool %s: %w", pool.Name, err)
+		}
+		if exists && !isStarting {
+			selected = append(selected, *pool)
+		}
+	}
+	if n.hasDriverPods {
+		if err := n.retainUntilStarted(ctx, d, templates); err != nil {
+			return err
+		}
+	}
+	d.Pools = append(d.Pools, selected...)
+	return nil
 }
 
 // SharedKey is the key of the pool of a template whose pool nodes share.
@@ -151,7 +182,7 @@ func SharedKey(t *devices.Template) facts.SlicesKey {
 // DesiredShared plans the pool of a template that nodes share. It should exist if a node
 // requires it; unknown is why that could not be determined, or nil.
 func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
-	d := Desired{Templates: []*devices.Template{t}, Blocked: map[string]error{}}
+	d := Desired{Templates: []*devices.Template{t}, Suspended: map[string]error{}}
 	if required {
 		var pool *devices.Pool
 		if pool, unknown = t.NewSharedPool(); unknown == nil {
@@ -159,7 +190,7 @@ func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
 		}
 	}
 	if unknown != nil {
-		d.Blocked[t.Driver] = unknown
+		d.Suspended[t.Driver] = unknown
 	}
 	return d
 }
@@ -174,33 +205,33 @@ func stayUntilSettled(problem error) error {
 	return quietError{fmt.Errorf("slices stay as they are until this is settled: %w", problem)}
 }
 
-// blockUnsettled blocks each driver with devices that no document in force makes, or has
+// suspendUnsettled suspends each driver with devices that no document in force makes, or has
 // made since the process began: they may come from a document that is refused.
-func (n *nodePlan) blockUnsettled(d *Desired, rendered []devices.Pool) {
+func (n *nodePlan) suspendUnsettled(d *Desired) {
 	for _, slice := range n.Existing {
-		if slices.Contains(n.previous.pools, slice.PoolID()) || d.Blocked[slice.Driver] != nil {
+		if slices.Contains(n.previous.pools, slice.PoolID()) || d.Suspended[slice.Driver] != nil {
 			continue
 		}
-		i := slices.IndexFunc(rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID() })
-		if i < 0 || !sets.New(facts.NamesOf(rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
-			d.Blocked[slice.Driver] = stayUntilSettled(n.Set.Unsettled[0])
+		i := slices.IndexFunc(n.rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID() })
+		if i < 0 || !sets.New(facts.NamesOf(n.rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
+			d.Suspended[slice.Driver] = stayUntilSettled(n.Set.Unsettled[0])
 		}
 	}
 }
 
 // rememberPools notes which pools should exist. Those of the last plan stay if their driver
-// is blocked or some of their slices are left.
+// is suspended or some of their slices are left.
 func (n *nodePlan) rememberPools(d *Desired) {
 	next := Previous{nodeUID: n.Node.UID, pools: make([]facts.PoolID, 0, len(d.Pools)), lostSince: d.ForNext.lostSince}
 	for i := range d.Pools {
-		if pool := &d.Pools[i]; d.Blocked[pool.Driver] == nil {
+		if pool := &d.Pools[i]; d.Suspended[pool.Driver] == nil {
 			// The name is a part of all that was rendered, which is not to stay in memory.
 			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
 		}
 	}
 	for _, id := range n.previous.pools {
 		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
-		if (d.Blocked[id.Driver] != nil || isLeft) && !slices.Contains(next.pools, id) {
+		if (d.Suspended[id.Driver] != nil || isLeft) && !slices.Contains(next.pools, id) {
 			next.pools = append(next.pools, id)
 		}
 	}
@@ -218,13 +249,13 @@ func (n *nodePlan) rememberPools(d *Desired) {
 }
 
 // Problems are the errors to report, by cause: template or annotation. Those of the
-// annotation are reported once, not for each driver that it blocks.
+// annotation are reported once, not for each driver that it suspends.
 func (d *Desired) Problems() map[string]error {
 	var templates []error
-	for _, driver := range slices.Sorted(maps.Keys(d.Blocked)) {
-		_, isQuiet := errors.AsType[quietError](d.Blocked[driver])
-		if !isQuiet && !errors.Is(d.Blocked[driver], d.taints) {
-			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Blocked[driver]))
+	for _, driver := range slices.Sorted(maps.Keys(d.Suspended)) {
+		_, isQuiet := errors.AsType[quietError](d.Suspended[driver])
+		if !isQuiet && !errors.Is(d.Suspended[driver], d.taints) {
+			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Suspended[driver]))
 		}
 	}
 	for _, refusal := range d.Refused {
@@ -244,27 +275,6 @@ func Hides(t, by *devices.Template) string {
 	return fmt.Sprintf("template %s is hidden by template %s of the same driver, %s, whose priority is %d and not %d", t.Name, by.Name, t.Driver, by.Priority, t.Priority)
 }
 
-// selectPools returns those of a driver's pools that should exist now.
-func (n *nodePlan) selectPools(ctx context.Context, pools []devices.Pool) ([]devices.Pool, error) {
-	var selected []devices.Pool
-	for i := range pools {
-		pool, owner := &pools[i], ownerOf(n.Node, &pools[i])
-		// A pool counts as published if it should have existed a moment ago, even if someone
-		// has deleted its last slice since, or, after a restart, if any slice of it exists.
-		// Slices of another node of the same name have other names.
-		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
-			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return owner.hasNamed(o, pool) })
-		exists, err := shouldExist(ctx, n.Set, n.object, pool.Templates, isPublished)
-		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", pool.Name, err)
-		}
-		if exists {
-			selected = append(selected, *pool)
-		}
-	}
-	return selected, nil
-}
-
 // Requires reports whether a node has the pool of a template that nodes share exist,
 // by the rules by which it has its own pools.
 func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, isPublished bool) (bool, error) {
@@ -276,40 +286,26 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 
 // shouldExist reports whether a pool should exist. A pool of several templates is published
 // when publishWhen of each matches, remains when that stops matching, and is retired when
-// retireWhen of any matches. What a driver Pod publishes is unknown until it is Ready.
+// retireWhen of any matches.
 func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, isPublished bool) (bool, error) {
-	retire, err := isRetired(ctx, set, node, templates)
-	isStarting := slices.ContainsFunc(templates, func(t *devices.Template) bool { return !t.Started() })
-	if err != nil || retire || isStarting {
-		return false, err
+	for _, t := range templates {
+		if isRetired, err := set.RetireWhen(t).Matches(ctx, node); err != nil {
+			return false, fmt.Errorf("template %s: %w", t.Name, err)
+		} else if isRetired {
+			return false, nil
+		}
 	}
 	if isPublished {
 		return true, nil
 	}
 	for _, t := range templates {
-		publish, err := set.PublishWhen(t).Matches(ctx, node)
-		if err != nil {
+		if publish, err := set.PublishWhen(t).Matches(ctx, node); err != nil {
 			return false, fmt.Errorf("template %s: %w", t.Name, err)
-		}
-		if !publish {
+		} else if !publish {
 			return false, nil
 		}
 	}
 	return true, nil
-}
-
-// isRetired reports whether retireWhen of any template matches.
-func isRetired(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template) (bool, error) {
-	for _, t := range templates {
-		retire, err := set.RetireWhen(t).Matches(ctx, node)
-		if err != nil {
-			return false, fmt.Errorf("template %s: %w", t.Name, err)
-		}
-		if retire {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // DriverState is what a driver's slices should be, and what they are.
@@ -318,7 +314,7 @@ type DriverState struct {
 	Existing []*facts.Slice
 }
 
-// ByDriver groups the pools and the slices that exist by driver, without blocked drivers.
+// ByDriver groups the pools and the slices that exist by driver, without suspended drivers.
 func (d *Desired) ByDriver(existing []*facts.Slice) map[string]DriverState {
 	drivers := map[string]DriverState{}
 	for _, pool := range d.Pools {
@@ -331,6 +327,6 @@ func (d *Desired) ByDriver(existing []*facts.Slice) map[string]DriverState {
 		state.Existing = append(state.Existing, slice)
 		drivers[slice.Driver] = state
 	}
-	maps.DeleteFunc(drivers, func(driver string, _ DriverState) bool { return d.Blocked[driver] != nil })
+	maps.DeleteFunc(drivers, func(driver string, _ DriverState) bool { return d.Suspended[driver] != nil })
 	return drivers
 }

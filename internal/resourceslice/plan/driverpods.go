@@ -33,7 +33,7 @@ func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates
 	if i < 0 || len(existing) == 0 {
 		return nil
 	}
-	if retire, err := isRetired(ctx, n.Set, n.object, templates[i:i+1]); err != nil || retire {
+	if remains, err := shouldExist(ctx, n.Set, n.object, templates[i:i+1], true); err != nil || !remains {
 		return err
 	}
 	d.Retained[templates[i]] = existing
@@ -49,26 +49,22 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 		published[slice.Driver] = true
 	}
 	for _, driver := range slices.Sorted(maps.Keys(published)) {
-		makers := n.podTemplatesOf(driver)
+		isKnown := slices.ContainsFunc(n.previous.pools, func(id facts.PoolID) bool { return id.Driver == driver })
+		ranElsewhere := isKnown && !slices.Contains(n.previous.podDrivers, driver)
+		// The makers are the templates that may have made the slices of the driver for its Pod.
+		makers := slices.DeleteFunc(slices.Clone(n.Set.Templates), func(t *devices.Template) bool {
+			return !t.MayBeOf(driver) || t.NamesDriver() && ranElsewhere || !t.Selects(n.Node)
+		})
 		if len(connected[driver]) > 0 || len(makers) == 0 {
 			continue
 		}
-		switch retire, err := isRetired(ctx, n.Set, n.object, makers); {
+		switch remains, err := shouldExist(ctx, n.Set, n.object, makers, true); {
 		case err != nil:
-			d.Blocked[driver] = err
-		case !retire:
+			d.Suspended[driver] = err
+		case remains:
 			n.retainLostDriver(d, driver, makers)
 		}
 	}
-}
-
-// podTemplatesOf are the templates that may have made the slices of a driver for its Pod.
-func (n *nodePlan) podTemplatesOf(driver string) []*devices.Template {
-	isKnown := slices.ContainsFunc(n.previous.pools, func(id facts.PoolID) bool { return id.Driver == driver })
-	ranElsewhere := isKnown && !slices.Contains(n.previous.podDrivers, driver)
-	return slices.DeleteFunc(slices.Clone(n.Set.Templates), func(t *devices.Template) bool {
-		return !t.MayBeOf(driver) || t.NamesDriver() && ranElsewhere || !t.Selects(n.Node)
-	})
 }
 
 // retainLostDriver retains the slices of a driver without a connection, unless it has been
@@ -86,11 +82,11 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 	left := lifecycle.WipeDelay - n.Now.Sub(since)
 	switch {
 	case failed != nil:
-		d.Blocked[driver] = stayUntilSettled(failed)
+		d.Suspended[driver] = stayUntilSettled(failed)
 	case isUnknown:
-		d.Blocked[driver] = errNotKnown
+		d.Suspended[driver] = errNotKnown
 	case left > 0 || !n.IsLive:
-		d.Blocked[driver] = errDown
+		d.Suspended[driver] = errDown
 		if d.ForNext.lostSince == nil {
 			d.ForNext.lostSince = map[string]time.Time{}
 		}

@@ -55,7 +55,7 @@ func poolOf(name string, versions ...int) devices.Pool {
 // slicesOf makes the slices of a node's pool.
 func slicesOf(t testing.TB, node *corev1.Node, pool *devices.Pool) []*resourcev1.ResourceSlice {
 	t.Helper()
-	made, err := newSlices(ownerOf(node, pool), pool, devices.CountersApart)
+	made, err := newSlices(node, pool, devices.CountersApart)
 	require.NoError(t, err)
 	return made
 }

@@ -3,8 +3,6 @@ package plan
 import (
 	"slices"
 
-	resourcev1 "k8s.io/api/resource/v1"
-
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -50,11 +48,4 @@ func (s *DriverState) OfPools() []*facts.Slice {
 	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *facts.Slice) bool {
 		return !slices.ContainsFunc(s.Pools, func(pool devices.Pool) bool { return poolIDOf(&pool) == o.PoolID() })
 	})
-}
-
-// isRecorded reports whether a slice has the record that it should have. The node of a slice
-// tells whose it is, so only pools that nodes share need a record at once.
-func isRecorded(slice *resourcev1.ResourceSlice, match *facts.Slice) bool {
-	as := installation.Of(slice)
-	return as == "" || match.Installation == as || match.Installation == "" && slice.Spec.NodeName != nil
 }

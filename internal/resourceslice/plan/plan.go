@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,11 +14,13 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Writes bring slices to the state they should be in. Apply them in the order of the fields.
@@ -49,27 +52,29 @@ type Plan struct {
 // empty ID no installation is another. Node is nil if the pools are not those of a node.
 func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existing []*facts.Slice) (*Plan, error) {
 	p := &Plan{as: as, node: node, fitted: fitted, existing: existing}
-	byPool := map[facts.PoolID][]*facts.Slice{}
+	byPool, matched := map[facts.PoolID][]*facts.Slice{}, sets.New[string]()
 	for _, slice := range existing {
 		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
 	}
-	for _, pool := range fitted.Pools {
-		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
-		if len(byPool[id]) > 0 {
-			pool.Devices = copyTaintTimes(pool.Devices, owner, byPool[id])
-		}
-		desired, err := newSlices(owner, &pool, fitted.Layout)
+	for i := range fitted.Pools {
+		pool := &fitted.Pools[i]
+		desired, err := newSlices(node, pool, fitted.Layout)
 		if err != nil {
 			return nil, err
 		}
 		for _, slice := range desired {
 			as.Record(&slice.ObjectMeta)
 		}
-		p.addPool(owner, desired, byPool[id])
+		id := poolIDOf(pool)
+		if len(byPool[id]) > 0 {
+			keepTaintTimes(desired, byPool[id])
+		}
+		p.addPool(desired, byPool[id], matched)
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		if _, isObsolete := byPool[slice.PoolID()]; isObsolete && !as.IsAnother(slice.Installation) {
+		_, isOfNoPool := byPool[slice.PoolID()]
+		if isOfNoPool && !as.IsAnother(slice.Installation) || !isOfNoPool && !matched.Has(slice.GetName()) {
 			p.Delete = append(p.Delete, slice)
 		}
 	}
@@ -85,16 +90,105 @@ func poolIDOf(pool *devices.Pool) facts.PoolID {
 	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
 }
 
+// LayoutError is why a pool cannot be divided into slices that the API server accepts. Only
+// a change of the template can help.
+type LayoutError struct{ error }
+
+// newSlices makes the slices of a pool. Their generation is set when they are compared with
+// those that exist.
+func newSlices(node *corev1.Node, pool *devices.Pool, layout devices.Layout) ([]*resourcev1.ResourceSlice, error) {
+	contents, err := pool.Slices(layout)
+	if err != nil {
+		return nil, &LayoutError{err}
+	}
+	made := make([]*resourcev1.ResourceSlice, len(contents))
+	for i, content := range contents {
+		slice := &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: sliceName(node, pool, i), Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver:             pool.Driver,
+				Pool:               resourcev1.ResourcePool{Name: pool.Name, ResourceSliceCount: int64(len(contents))},
+				SharedCounters:     content.CounterSets,
+				Devices:            content.Devices,
+				SkipNodeOperations: pool.SkipNodeOperations,
+			},
+		}
+		if labels := pool.Labels(&content); len(labels) > 0 {
+			maps.Copy(slice.Labels, labels)
+			slice.Annotations = map[string]string{facts.LabelsAnnotation: strings.Join(slices.Sorted(maps.Keys(labels)), ",")}
+		}
+		// The API server takes partitionTypeAttribute only in a slice with such a device.
+		if slices.ContainsFunc(content.Devices, func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 }) {
+			slice.Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
+		}
+		switch sharedWith := pool.SharedWith; {
+		case sharedWith == nil:
+			slice.Spec.NodeName = new(node.Name)
+		case sharedWith.AllNodes:
+			slice.Spec.AllNodes = new(true)
+		case sharedWith.PerDeviceNodeSelection:
+			slice.Spec.PerDeviceNodeSelection = new(true)
+		default:
+			slice.Spec.NodeSelector = sharedWith.NodeSelector
+		}
+		// The owner makes the garbage collector delete what kwok-dra could not, as with real
+		// drivers. The pool of a file that nodes share has none.
+		if pool.SharedWith == nil {
+			slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
+		} else if owner := pool.Owner(); owner != nil {
+			slice.OwnerReferences = []metav1.OwnerReference{*owner}
+		}
+		made[i] = slice
+	}
+	return made, nil
+}
+
+// maxReadable is the longest readable part of a name, as the API server cuts generateName.
+const maxReadable = 58
+
+// sliceName names the slice of a pool at an index. The name starts with the index because the
+// scheduler goes through a pool in the order of names. It ends with a hash, so that the API
+// server refuses to create a slice twice, and a node that is created again under its old
+// name gets new slices.
+func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
+	name, uid := pool.Name, types.UID("")
+	if pool.SharedWith == nil {
+		name, uid = node.Name, node.UID
+	} else if owner := pool.Owner(); owner != nil {
+		uid = owner.UID
+	}
+	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), strings.ReplaceAll(name, "/", "-"))
+	if len(readable) > maxReadable {
+		readable = readable[:maxReadable]
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", uid, pool.Driver, pool.Name, index))
+	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
+}
+
+// hasSliceName reports whether a slice has a name that sliceName gives slices of the pool: its
+// hash goes with the index that it begins with.
+func hasSliceName(slice *facts.Slice, node *corev1.Node, pool *devices.Pool) bool {
+	var index int
+	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
+	return err == nil && slice.PoolID() == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
+}
+
 // addPool plans one pool by the rules of the upstream resourceslice controller
-// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name.
-// One of an old generation is obsolete.
-func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, existing []*facts.Slice) {
-	newest, current := newestOf(existing)
+// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name, but not
+// those of an old generation. The names of those that match are added to matched.
+func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.Slice, matched sets.Set[string]) {
+	newest, current := int64(0), map[string]*facts.Slice{}
+	for _, slice := range existing {
+		newest = max(newest, slice.Generation)
+		current[slice.GetName()] = slice
+	}
+	maps.DeleteFunc(current, func(_ string, slice *facts.Slice) bool { return slice.Generation != newest })
 	missing, changed := 0, map[string]bool{}
 	for _, slice := range desired {
-		if match := current[slice.Name]; match == nil {
+		switch match := current[slice.Name]; {
+		case match == nil:
 			missing++
-		} else if match.Content != facts.ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount {
+		case match.Content != facts.ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount:
 			changed[slice.Name] = true
 		}
 	}
@@ -103,176 +197,65 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 		generation++
 	}
 	for _, slice := range desired {
-		match := current[slice.Name]
-		delete(current, slice.Name)
 		slice.Spec.Pool.Generation = generation
-		switch {
-		case match == nil:
+		match := current[slice.Name]
+		if match == nil {
 			w.Create = append(w.Create, slice)
-		case generation != newest || changed[slice.Name] || !owner.isOwnerOf(match) || match.OwnLabels != facts.OwnLabelsOf(slice) || !isRecorded(slice, match):
+			continue
+		}
+		matched.Insert(slice.Name)
+		if generation != newest || changed[slice.Name] || !hasSameMetadata(match, slice) {
 			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
 		}
 	}
-	for _, slice := range existing {
-		if slice.Generation != newest || current[slice.GetName()] != nil {
-			w.Delete = append(w.Delete, slice)
-		}
-	}
 }
 
-// newestOf returns the newest generation, and its slices by name.
-func newestOf(existing []*facts.Slice) (int64, map[string]*facts.Slice) {
-	newest, byName := int64(0), map[string]*facts.Slice{}
-	for _, slice := range existing {
-		newest = max(newest, slice.Generation)
+// hasSameMetadata reports whether a slice that exists has the owner, the labels and the record
+// of the desired one. Its node tells whose a slice is, so only pools that nodes share need a
+// record at once.
+func hasSameMetadata(existing *facts.Slice, desired *resourcev1.ResourceSlice) bool {
+	hasOwner := len(desired.OwnerReferences) == 0 && len(existing.OwnerReferences) == 0
+	for _, owner := range desired.OwnerReferences {
+		hasOwner = slices.ContainsFunc(existing.OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return apiequality.Semantic.DeepEqual(reference, owner)
+		})
 	}
-	for _, slice := range existing {
-		if slice.Generation == newest {
-			byName[slice.GetName()] = slice
-		}
-	}
-	return newest, byName
+	as := installation.Of(desired)
+	isRecorded := as == "" || existing.Installation == as || existing.Installation == "" && desired.Spec.NodeName != nil
+	return hasOwner && isRecorded && existing.OwnLabels == facts.OwnLabelsOf(desired)
 }
 
-// maxReadable is the longest readable part of a name, as the API server cuts generateName.
-const maxReadable = 58
-
-// sliceOwner is what slices belong to: a node, or a template's object in the cluster, or
-// nothing if the template comes from a file.
-type sliceOwner struct {
-	// name is the readable part of the slices' names.
-	name string
-	// reference makes the garbage collector delete what kwok-dra could not, as with
-	// real drivers. It is nil for the pool of a file.
-	reference *metav1.OwnerReference
-}
-
-// ownerOf is the owner of the slices of a pool: the node, unless nodes share the pool.
-func ownerOf(node *corev1.Node, pool *devices.Pool) sliceOwner {
-	if pool.SharedWith != nil {
-		return sliceOwner{name: pool.Name, reference: pool.Owner()}
-	}
-	return sliceOwner{name: node.Name, reference: &metav1.OwnerReference{
-		APIVersion: "v1",
-		Kind:       "Node",
-		Name:       node.Name,
-		UID:        node.UID,
-		Controller: new(true),
-	}}
-}
-
-// isOwnerOf reports whether a slice has the owner that it should have.
-func (o sliceOwner) isOwnerOf(slice *facts.Slice) bool {
-	if o.reference == nil {
-		return len(slice.OwnerReferences) == 0
-	}
-	return slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
-		return apiequality.Semantic.DeepEqual(reference, *o.reference)
-	})
-}
-
-// isOfNamesake reports whether a slice belongs to another object of the owner's name.
-func (o sliceOwner) isOfNamesake(slice *facts.Slice) bool {
-	return o.reference != nil && slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
-		return reference.Kind == o.reference.Kind && reference.UID != o.reference.UID
-	})
-}
-
-// nameOf names the slice of a pool at an index. The name starts with the index because the
-// scheduler goes through a pool in the order of names. It ends with a hash, so that the API
-// server refuses to create a slice twice, and a node that is created again under its old
-// name gets new slices.
-func (o sliceOwner) nameOf(pool *devices.Pool, index int) string {
-	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), strings.ReplaceAll(o.name, "/", "-"))
-	if len(readable) > maxReadable {
-		readable = readable[:maxReadable]
-	}
-	var uid types.UID
-	if o.reference != nil {
-		uid = o.reference.UID
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", uid, pool.Driver, pool.Name, index))
-	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
-}
-
-// hasNamed reports whether a slice has a name that nameOf gives slices of the pool: its hash
-// goes with the index that it begins with.
-func (o sliceOwner) hasNamed(slice *facts.Slice, pool *devices.Pool) bool {
-	var index int
-	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
-	return err == nil && slice.PoolID() == poolIDOf(pool) && o.nameOf(pool, index) == slice.GetName()
-}
-
-// newSlices makes the slices of a pool. Their generation is set when they are compared with
-// those that exist.
-func newSlices(owner sliceOwner, pool *devices.Pool, layout devices.Layout) ([]*resourcev1.ResourceSlice, error) {
-	contents, err := pool.Slices(layout)
-	if err != nil {
-		return nil, &LayoutError{err}
-	}
-	made := make([]*resourcev1.ResourceSlice, len(contents))
-	for i, content := range contents {
-		made[i] = &resourcev1.ResourceSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: owner.nameOf(pool, i)},
-			Spec: resourcev1.ResourceSliceSpec{
-				Driver: pool.Driver,
-				Pool: resourcev1.ResourcePool{
-					Name:               pool.Name,
-					ResourceSliceCount: int64(len(contents)),
-				},
-				SharedCounters:     content.CounterSets,
-				Devices:            content.Devices,
-				SkipNodeOperations: pool.SkipNodeOperations,
-			},
-		}
-		if owner.reference != nil {
-			made[i].OwnerReferences = []metav1.OwnerReference{*owner.reference}
-		}
-		facts.SetLabels(&made[i].ObjectMeta, pool.Labels(&content))
-		// The API server takes partitionTypeAttribute only in a slice with such a device.
-		if slices.ContainsFunc(content.Devices, func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 }) {
-			made[i].Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
-		}
-		switch sharedWith := pool.SharedWith; {
-		case sharedWith == nil:
-			made[i].Spec.NodeName = new(owner.name)
-		case sharedWith.AllNodes:
-			made[i].Spec.AllNodes = new(true)
-		case sharedWith.PerDeviceNodeSelection:
-			made[i].Spec.PerDeviceNodeSelection = new(true)
-		default:
-			made[i].Spec.NodeSelector = sharedWith.NodeSelector
-		}
-	}
-	return made, nil
-}
-
-// LayoutError is why a pool cannot be divided into slices that the API server accepts. Only
-// a change of the template can help.
-type LayoutError struct{ error }
-
-// copyTaintTimes gives taints without a time the time that they have in the existing slices
+// keepTaintTimes gives taints without a time the time that they have in the existing slices
 // of the pool: the API server would fill in a new one, even if the taint existed before. A
-// device may move to another slice, and after a crash be in two. Slices of an earlier node
-// of that name describe other devices.
-func copyTaintTimes(devices []resourcev1.Device, owner sliceOwner, existing []*facts.Slice) []resourcev1.Device {
+// device may move to another slice, and after a crash be in two. Slices of an earlier owner
+// of the same name describe other devices.
+func keepTaintTimes(desired []*resourcev1.ResourceSlice, existing []*facts.Slice) {
+	if len(desired) == 0 {
+		return
+	}
 	known := map[string][]resourcev1.DeviceTaint{}
 	for _, slice := range existing {
-		if owner.isOfNamesake(slice) {
-			continue
-		}
+		isOfNamesake := slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return slices.ContainsFunc(desired[0].OwnerReferences, func(owner metav1.OwnerReference) bool {
+				return reference.Kind == owner.Kind && reference.UID != owner.UID
+			})
+		})
 		for device, taints := range slice.Taints {
-			known[device] = append(known[device], taints...)
+			if !isOfNamesake {
+				known[device] = append(known[device], taints...)
+			}
 		}
 	}
 	if len(known) == 0 {
-		return devices
+		return
 	}
-	return facts.ChangeTaints(devices, func(device string, taint *resourcev1.DeviceTaint) {
-		if taint.TimeAdded == nil {
-			taint.TimeAdded = earliestTime(taint, known[device])
-		}
-	})
+	for _, slice := range desired {
+		slice.Spec.Devices = facts.ChangeTaints(slice.Spec.Devices, func(device string, taint *resourcev1.DeviceTaint) {
+			if taint.TimeAdded == nil {
+				taint.TimeAdded = earliestTime(taint, known[device])
+			}
+		})
+	}
 }
 
 // earliestTime is the time of the same taint in the slices, or nil. A taint with another

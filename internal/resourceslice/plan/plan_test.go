@@ -24,7 +24,7 @@ func TestPlan(t *testing.T) {
 	node := fakeNode("n", true)
 	edit := func(index int, change func(*resourcev1.ResourceSlice)) func(*model) {
 		return func(m *model) {
-			name := ownerOf(node, &devices.Pool{}).nameOf(&devices.Pool{Driver: "d", Name: "p"}, index)
+			name := sliceName(node, &devices.Pool{Driver: "d", Name: "p"}, index)
 			changed := m.slices[name].DeepCopy()
 			change(changed)
 			m.store(changed)
@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 	}
 	remove := func(index int) func(*model) {
 		return func(m *model) {
-			delete(m.slices, ownerOf(node, &devices.Pool{}).nameOf(&devices.Pool{Driver: "d", Name: "p"}, index))
+			delete(m.slices, sliceName(node, &devices.Pool{Driver: "d", Name: "p"}, index))
 		}
 	}
 	nothing := func(*model) {}
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 			s.Spec.SharedCounters = []resourcev1.CounterSet{{Name: "a"}}
 		}), []int{1}, "update 0@1/1"},
 		"foreign slice in the pool": {[]int{1}, func(m *model) {
-			foreign := m.slices[ownerOf(node, &devices.Pool{}).nameOf(&devices.Pool{Driver: "d", Name: "p"}, 0)].DeepCopy()
+			foreign := m.slices[sliceName(node, &devices.Pool{Driver: "d", Name: "p"}, 0)].DeepCopy()
 			foreign.Name = "mine"
 			m.store(foreign)
 		}, []int{1}, "delete mine"},
@@ -130,7 +130,7 @@ func TestPlanForANewNode(t *testing.T) {
 	require.Equal(t, "delete 0, delete 1, create 0@2/2, create 1@2/2", summary(writes))
 	m.apply(writes)
 	for _, slice := range m.slices {
-		require.Equal(t, []metav1.OwnerReference{*ownerOf(renewed, &devices.Pool{}).reference}, slice.OwnerReferences)
+		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: renewed.UID, Controller: new(true)}}, slice.OwnerReferences)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestNewSlices(t *testing.T) {
 	require.Len(t, made, 2)
 	require.Equal(t, &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   ownerOf(node, &pool).nameOf(&pool, 1),
+			Name:   sliceName(node, &pool, 1),
 			Labels: map[string]string{"dra.kwok.x-k8s.io/managed-by": "kwok-dra"},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "Node", Name: "n", UID: "uid-of-n", Controller: new(true)},

@@ -16,10 +16,10 @@ import (
 
 func nameFor(nodeName, uid, driver, pool string, index int) string {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: types.UID(uid)}}
-	return ownerOf(node, &devices.Pool{}).nameOf(&devices.Pool{Driver: driver, Name: pool}, index)
+	return sliceName(node, &devices.Pool{Driver: driver, Name: pool}, index)
 }
 
-func TestNameOf(t *testing.T) {
+func TestSliceName(t *testing.T) {
 	t.Parallel()
 	long := strings.TrimSuffix(strings.Repeat("abcdefghi.", 26), ".")[:253]
 	for name, test := range map[string]struct {

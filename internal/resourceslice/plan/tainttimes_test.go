@@ -126,8 +126,10 @@ func TestTimesOnNode(t *testing.T) {
 		taint := resourcev1.DeviceTaint{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: new(metav1.Unix(second, 0))}
 		return &facts.Slice{Taints: map[string][]resourcev1.DeviceTaint{"gpu": {taint}}}
 	}
-	tainted := []resourcev1.Device{{Name: "gpu", Taints: []resourcev1.DeviceTaint{{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}}}
 	for _, existing := range [][]*facts.Slice{{at(1), at(2)}, {at(2), at(1)}} {
-		require.Equal(t, time.Unix(1, 0), copyTaintTimes(tainted, sliceOwner{}, existing)[0].Taints[0].TimeAdded.Time)
+		slice := &resourcev1.ResourceSlice{}
+		slice.Spec.Devices = []resourcev1.Device{{Name: "gpu", Taints: []resourcev1.DeviceTaint{{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}}}
+		keepTaintTimes([]*resourcev1.ResourceSlice{slice}, existing)
+		require.Equal(t, time.Unix(1, 0), slice.Spec.Devices[0].Taints[0].TimeAdded.Time)
 	}
 }

@@ -55,7 +55,7 @@ func (u *Update) Patch() ([]byte, error) {
 // someone has removed its label, so the cache no longer has it.
 func Adopt(slice, live *resourcev1.ResourceSlice) *Update {
 	existing := facts.ObserveSlice(live)
-	slice.Spec.Devices = copyTaintTimes(slice.Spec.Devices, sliceOwner{}, []*facts.Slice{existing})
+	keepTaintTimes([]*resourcev1.ResourceSlice{slice}, []*facts.Slice{existing})
 	return &Update{Existing: existing, Slice: slice}
 }
 
@@ -78,8 +78,8 @@ func (p *Plan) TakeOver(live map[string]*resourcev1.ResourceSlice) (*Plan, error
 			return nil, &LayoutError{err}
 		}
 		var missing []string
-		for i, owner := 0, ownerOf(p.node, pool); ; i++ { // the pool may have been larger
-			name := owner.nameOf(pool, i)
+		for i := 0; ; i++ { // the pool may have been larger
+			name := sliceName(p.node, pool, i)
 			slice, isRead := live[name]
 			if !isRead {
 				missing = append(missing, name)

@@ -155,7 +155,7 @@ func (k *Keeper) reconcileClass(ctx context.Context, name string) error {
 		return nil
 	}
 	err := k.applyStep(ctx, want, next)
-	if err != nil && want != nil && !loop.LostRace(err) && k.loop.Failures(name) >= loop.Patience {
+	if err != nil && want != nil && !loop.LostRace(err) && k.loop.NumRequeues(name) >= loop.FailuresBeforeEvent {
 		k.reportProblem(ctx, want, name, v1alpha1.ReasonDeviceClassFailed, err)
 	}
 	return err
