@@ -48,12 +48,11 @@ func (r *podReconciler) retryHealthSupport(ctx context.Context) {
 
 // enqueueForHealth queues up to count Pods that may have health to show.
 func (r *podReconciler) enqueueForHealth(count int) {
-	o := r.observer
-	for pod := range o.Caches.Pods.All() {
+	for pod := range r.Caches.Pods.All() {
 		if count <= 0 {
 			return
 		}
-		if pod.HasClaims() && !pod.Terminal && o.Caches.Nodes.Has(pod.Node) && o.Owner.Acts(pod.Node, true) {
+		if pod.HasClaims() && !pod.Terminal && r.Caches.Nodes.Has(pod.Node) && r.Owner.Acts(pod.Node, true) {
 			r.loop.Add(observe.Key(pod))
 			count--
 		}

@@ -44,26 +44,17 @@ func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
 			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
 		}, []string{"operation", "result"}),
 	}
+	waitingDesc := prometheus.NewDesc("kwok_dra_waiting_pods",
+		"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
+	waitingPods := prometheus.CollectorFunc(func(metrics chan<- prometheus.Metric) { // counts at each scrape
+		for reason, count := range waiting() {
+			metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
+		}
+	})
 	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kwok_dra_prepared_claims",
 		Help: "ResourceClaims that are prepared for a Pod now.",
 	}, func() float64 { return float64(prepared()) })
-	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse, waitingPods(waiting))
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse, waitingPods)
 	return m
-}
-
-// waitingPods is a collector that counts at each scrape.
-type waitingPods func() map[string]int
-
-var waitingDesc = prometheus.NewDesc("kwok_dra_waiting_pods",
-	"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
-
-// Describe implements prometheus.Collector.
-func (w waitingPods) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- waitingDesc }
-
-// Collect implements prometheus.Collector.
-func (w waitingPods) Collect(metrics chan<- prometheus.Metric) {
-	for reason, count := range w() {
-		metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
-	}
 }

@@ -29,13 +29,6 @@ const (
 	unprepareResources = "UnprepareResources"
 )
 
-// noRecorder records nothing.
-type noRecorder struct{}
-
-func (noRecorder) CountInUse(func() (byDriver map[string]int, all int)) {}
-func (noRecorder) Operation(string, time.Duration, bool)                {}
-func (noRecorder) OperationCall(string, string, string, time.Duration)  {}
-
 // kubeletOperation is an operation of a Pod that the kubelet measures, and the time since when it is due.
 type kubeletOperation struct {
 	name  string
@@ -52,7 +45,7 @@ func (r *podReconciler) startOperation(s *podSync) {
 	case facts.ReadyToStart(pod) == corev1.ConditionTrue:
 		name = ""
 	default:
-		if bound, known := r.observer.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
+		if bound, known := r.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
 			began = bound.(boundPod).at // the Pod has been queued since
 		}
 	}
@@ -63,14 +56,14 @@ func (r *podReconciler) startOperation(s *podSync) {
 
 // finishOperation records an operation that has ended for now, and its calls of drivers with templates. The kubelets
 // record the calls of real drivers.
-func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
+func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], failure *plan.Failure) {
 	operation := s.state.operation
 	s.state.operation.name = ""
-	if operation.name == "" || s.state.standby {
+	if operation.name == "" || s.state.standby || r.KubeletRecorder == nil {
 		return
 	}
 	took, code := time.Since(operation.began), "OK"
-	r.observer.KubeletRecorder.Operation(operation.name, took, failure != nil)
+	r.KubeletRecorder.Operation(operation.name, took, failure != nil)
 	switch {
 	case failure == nil:
 	case failure.Reason == plan.ReasonUnavailable:
@@ -78,9 +71,13 @@ func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], fa
 	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters: // which the call returns with OK
 		return // a kubelet fails before it calls drivers
 	}
-	for driver := range drivers {
-		if hasTemplates(s.view.Driver, driver) {
-			r.observer.KubeletRecorder.OperationCall(driver, operation.name, code, took)
+	ofTemplates := s.view.Driver
+	if all, ok := ofTemplates.(*nodeDrivers); ok {
+		ofTemplates = all.Driver
+	}
+	for driver := range called {
+		if ofTemplates.Has(driver) {
+			r.KubeletRecorder.OperationCall(driver, operation.name, code, took)
 		}
 	}
 }
@@ -88,30 +85,22 @@ func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], fa
 // recordGonePod records that the claims of a deleted Pod are unprepared. Which drivers were real is no longer known, so
 // calls are recorded only if no driver can be.
 func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string]) {
-	if state == nil || drivers == nil || state.standby {
+	if drivers == nil || state.standby || r.KubeletRecorder == nil {
 		return
 	}
 	took := time.Duration(0)
 	if state.operation.name == unprepareResources {
 		took = time.Since(state.operation.began)
 	}
-	r.observer.KubeletRecorder.Operation(unprepareResources, took, false)
-	if r.observer.Kubelets != nil && r.observer.Kubelets.Enabled() {
+	r.KubeletRecorder.Operation(unprepareResources, took, false)
+	if r.Kubelets != nil && r.Kubelets.Enabled() {
 		return
 	}
 	for driver := range drivers {
-		if set := r.observer.Config.Current(); set != nil && set.HasDriver(driver) {
-			r.observer.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
+		if set := r.Config.Current(); set != nil && set.HasDriver(driver) {
+			r.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
 		}
 	}
-}
-
-// hasTemplates reports whether a driver has templates and is not a real one on the node.
-func hasTemplates(of plan.Driver, driver string) bool {
-	if both, ok := of.(*drivers); ok {
-		return both.templates.Has(driver)
-	}
-	return of.Has(driver)
 }
 
 // driversOfClaims returns the drivers of the claims in a view.

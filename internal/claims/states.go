@@ -160,18 +160,6 @@ func (s *account) waitingPods() map[string]int {
 	return counts
 }
 
-// failureOf returns why preparing fails for one of the Pods that a claim is reserved for, or "".
-func (s *account) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, consumer := range consumers {
-		if failure := s.waiting[consumer.UID].failure; failure != "" {
-			return failure
-		}
-	}
-	return ""
-}
-
 // podStateOf returns the state of a Pod. The key must have no state of another Pod.
 func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
 	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
@@ -215,11 +203,6 @@ const staleAfterRestore = 2 * expectations.Limit
 
 // recordRestore records that etcd has been restored from a backup.
 func (s *states) recordRestore() { s.restoredAt.Store(time.Now().UnixNano()) }
-
-// isRestored reports whether etcd was restored a short time ago. No known version of an object is reliable then.
-func (s *states) isRestored() bool {
-	return time.Since(time.Unix(0, s.restoredAt.Load())) < staleAfterRestore
-}
 
 // markPrepared records that claims are prepared for a Pod, and counts the claims of which it is the first user. A claim
 // that was deleted and created again replaces the old one of its name.
