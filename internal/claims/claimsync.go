@@ -3,13 +3,14 @@ package claims
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
-	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
@@ -43,7 +44,8 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	}
 	view := &plan.ClaimView{Claim: claim, Set: set, Nodes: r.Caches.Nodes, Memory: state.memory, Consumers: r.Caches.Pods.Consumers(claim)}
 	view.Users = r.preparedConsumers(claim, view.Consumers, "")
-	if len(view.Users) > 0 && templates.NamePods(set) {
+	namesPods := func(t *devices.Template) bool { return t.ClaimStatus.UsesPods }
+	if len(view.Users) > 0 && slices.ContainsFunc(set.Templates, namesPods) {
 		if node := r.Caches.Nodes.Get(view.Users[0].Spec.NodeName); node != nil {
 			view.Driver = r.newDriver(&plan.PodView{Node: node, Set: set}, r.DriverPods.On(node.Name))
 		}
