@@ -39,29 +39,41 @@ type Extension struct {
 
 // Core is what extensions work with.
 type Core struct {
-	Client kubernetes.Interface
-	// Objects is a client for custom resources.
-	Objects  dynamic.Interface
-	Config   *config.Store
-	Owner    *shard.Owner
-	Caches   *observe.Caches
-	Recorder record.EventRecorder
-	Managed  *lifecycle.ManagedNodes
-	Workers  int
-	// IsServing says that the parts' routes are served.
+	Cluster
+	Replica
+	Provided
+	Config  *config.Store
+	Workers int
+	// IsServing says that routes are served.
 	IsServing bool
-
-	// DriverPods, Kubelets and KubeletRecorder may be provided.
-	DriverPods      devices.Presence
-	Kubelets        claims.Kubelets
-	KubeletRecorder claims.KubeletRecorder
-
 	// Preparer is there when extensions start.
 	Preparer *claims.Controller
 
 	parts      []Part
 	routes     map[string]http.Handler
 	collectors []prometheus.Collector
+}
+
+// Cluster is how objects are read and written.
+type Cluster struct {
+	Client kubernetes.Interface
+	// Objects is a client for custom resources.
+	Objects  dynamic.Interface
+	Caches   *observe.Caches
+	Recorder record.EventRecorder
+}
+
+// Replica says which nodes and objects this process acts for.
+type Replica struct {
+	Owner   *shard.Owner
+	Managed *lifecycle.ManagedNodes
+}
+
+// Provided is what extensions may give the core, which does without.
+type Provided struct {
+	DriverPods      devices.Presence
+	Kubelets        claims.Kubelets
+	KubeletRecorder claims.KubeletRecorder
 }
 
 // Part is one of the things that run beside each other.

@@ -53,7 +53,7 @@ func runRealDrivers(r *realDrivers) app.Extension {
 			if directory == "" {
 				return nil
 			}
-			options.AddPublished()
+			options.IsPublishing = true
 			if _, err := root.OpenDirectory(directory); err != nil {
 				return fmt.Errorf("parse --plugins-dir: %w", err)
 			}

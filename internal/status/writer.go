@@ -34,8 +34,8 @@ type Writer struct {
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	kinds      []config.Kind
-	// isIdle reports whether all outcomes are known. Until they have been known once, the shown
-	// statuses are from before a restart, and right.
+	// isIdle reports whether all outcomes are known, and wasIdle whether they have been known once.
+	// Until then the shown statuses are from before a restart, and right.
 	isIdle  func() bool
 	wasIdle bool
 	// loop has one key for all objects, so it handles one object at a time.
@@ -73,13 +73,12 @@ type lastWrite struct {
 }
 
 // New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the
-// owner leads, and not before isIdle has reported once that all outcomes are known.
-func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, isIdle func() bool, kinds ...config.Kind) *Writer {
+// owner leads.
+func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
 		owner:      owner,
 		acceptance: acceptance,
-		isIdle:     isIdle,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
 		written:    map[object]lastWrite{},
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
@@ -121,8 +120,9 @@ func (w *Writer) CheckHealth() error {
 	return w.loop.CheckHealth()
 }
 
-// Run writes until ctx ends.
-func (w *Writer) Run(ctx context.Context) {
+// Run writes until ctx ends, and not before isIdle has reported once that all outcomes are known.
+func (w *Writer) Run(ctx context.Context, isIdle func() bool) {
+	w.isIdle = isIdle
 	w.loop.Run(ctx, 1)
 }
 

@@ -66,19 +66,6 @@ func NewGuard(client kubernetes.Interface) *Guard {
 	}
 }
 
-// hash stands for a token or a question. Neither is kept, and so the length of what a client sends
-// does not matter.
-type hash [sha256.Size]byte
-
-// question is what a request asks the API server: whether the user of a token may do this.
-type question struct {
-	token, verb, path string
-}
-
-func (q question) hashQuestion() hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
-}
-
 // answer is the response to a request, and the user of its token if it has one.
 type answer struct {
 	status int
@@ -93,12 +80,15 @@ var (
 
 // Wrap guards a handler. It answers 401 without a valid token, 403 without the right to the path,
 // 429 if a user or an address would cause too many requests to the API server, and 500 if the API
-// server cannot be asked.
+// server cannot be asked. A nil Guard lets everybody through.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
+	if g == nil {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch a := g.checkRequest(r.Context(), r); a.status {
+		switch a := g.checkRequest(r); a.status {
 		case http.StatusOK:
-			next.ServeHTTP(w, withUser(r, a.user))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, a.user)))
 		case http.StatusTooManyRequests:
 			TooMany(w, a.text)
 		case http.StatusUnauthorized:
@@ -110,55 +100,49 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) checkRequest(ctx context.Context, r *http.Request) answer {
+func (g *Guard) checkRequest(r *http.Request) answer {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
-	q := question{token, strings.ToLower(r.Method), r.URL.Path}
-	if known, ok := g.answers.Get(q.hashQuestion()); ok {
+	// Hashes are kept instead of tokens and paths, so the length of what a client sends does not matter.
+	verb, path := strings.ToLower(r.Method), r.URL.Path
+	who, question := sha256.Sum256([]byte(token)), sha256.Sum256(fmt.Appendf(nil, "%q %q %q", token, verb, path))
+	if known, ok := g.answers.Get(question); ok {
 		return known.(answer)
 	}
-	who := hash(sha256.Sum256([]byte(token)))
 	if _, ok := g.strangers.Get(who); ok {
 		return stranger
 	}
-	if !g.mayAsk(who, r) {
+	mayAsk := false // the user is charged, or else the address
+	if user, ok := g.users.Get(who); ok {
+		mayAsk = g.ofUsers.Accept(user.(string))
+	} else {
+		mayAsk = g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
+	}
+	if !mayAsk {
 		return tooMany
 	}
-	a, err := g.reviewAccess(ctx, q)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to review a token or access", "path", q.path)
+	a, err := g.reviewAccess(r.Context(), token, verb, path)
+	switch {
+	case err != nil:
+		klog.FromContext(r.Context()).Error(err, "Failed to review a token or access", "path", path)
 		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
+	case a == stranger:
+		g.users.Remove(who)
+		g.strangers.Add(who, nil, goodFor)
+	default:
+		g.users.Add(who, a.user, userFor)
+		g.answers.Add(question, a, goodFor)
 	}
-	g.rememberAnswer(who, q, a)
 	return a
 }
 
-// mayAsk reports whether the API server may be asked about the token of a request now, and charges
-// the user, or else the address.
-func (g *Guard) mayAsk(who hash, r *http.Request) bool {
-	if user, ok := g.users.Get(who); ok {
-		return g.ofUsers.Accept(user.(string))
-	}
-	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
-}
-
-func (g *Guard) rememberAnswer(who hash, q question, a answer) {
-	if a == stranger {
-		g.users.Remove(who)
-		g.strangers.Add(who, nil, goodFor)
-		return
-	}
-	g.users.Add(who, a.user, userFor)
-	g.answers.Add(q.hashQuestion(), a, goodFor)
-}
-
 // reviewAccess asks the API server who has the token, and whether that user may read the path.
-func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
+func (g *Guard) reviewAccess(ctx context.Context, token, verb, path string) (answer, error) {
 	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return answer{}, fmt.Errorf("create TokenReview: %w", err)
@@ -174,14 +158,14 @@ func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
 	may, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: q.verb, Path: q.path},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return answer{}, fmt.Errorf("create SubjectAccessReview of user %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed {
-		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, q.verb, q.path), user.Username}, nil
+		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, verb, path), user.Username}, nil
 	}
 	return answer{status: http.StatusOK, user: user.Username}, nil
 }

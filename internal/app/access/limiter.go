@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -66,10 +65,6 @@ func TooMany(w http.ResponseWriter, text string) {
 
 // userKey is the key of a request's user in its context.
 type userKey struct{}
-
-func withUser(r *http.Request, user string) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
-}
 
 // ClientOf returns who has sent a request: a user if a Guard has let it through, or else an address.
 func ClientOf(r *http.Request) string {
