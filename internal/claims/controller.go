@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -90,7 +91,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() { c.pods.retryHealthSupport(ctx) })
+	running.Go(func() { wait.UntilWithContext(ctx, c.pods.retryHealth, healthRetryInterval) })
 	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -36,14 +35,12 @@ func (r *podReconciler) recordHealthSupport(ctx context.Context, statuses []core
 	}
 }
 
-// retryHealthSupport retries to show the health of devices until ctx ends, since an upgrade of the API server may turn
-// its feature gate on.
-func (r *podReconciler) retryHealthSupport(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(context.Context) {
-		if r.healthDropped.Swap(false) {
-			r.enqueueForHealth(healthRetryPods)
-		}
-	}, healthRetryInterval)
+// retryHealth shows the health of devices of some Pods again if the API server has dropped it, since an upgrade may have
+// turned its feature gate on.
+func (r *podReconciler) retryHealth(context.Context) {
+	if r.healthDropped.Swap(false) {
+		r.enqueueForHealth(healthRetryPods)
+	}
 }
 
 // enqueueForHealth queues up to count Pods that may have health to show.

@@ -15,7 +15,7 @@ type metrics struct {
 	podWrites            *prometheus.CounterVec
 }
 
-func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
+func newMetrics(inUse func() (byDriver map[string]int, all int), waiting func() map[string]int) *metrics {
 	m := &metrics{
 		all: prometheus.NewRegistry(),
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
@@ -51,10 +51,13 @@ func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
 			metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
 		}
 	})
-	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	prepared := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kwok_dra_prepared_claims",
 		Help: "ResourceClaims that are prepared for a Pod now.",
-	}, func() float64 { return float64(prepared()) })
-	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse, waitingPods)
+	}, func() float64 {
+		_, all := inUse()
+		return float64(all)
+	})
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, prepared, waitingPods)
 	return m
 }

@@ -1,6 +1,8 @@
 package claims
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -55,7 +57,7 @@ func (r *podReconciler) startOperation(s *podSync) {
 }
 
 // finishOperation records an operation that has ended for now, and its calls of drivers with templates. The kubelets
-// record the calls of real drivers.
+// record the calls of real drivers. The drivers are those of all claims of the Pod if called is nil.
 func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], failure *plan.Failure) {
 	operation := s.state.operation
 	s.state.operation.name = ""
@@ -70,6 +72,9 @@ func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], fai
 		code = "Unavailable"
 	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters: // which the call returns with OK
 		return // a kubelet fails before it calls drivers
+	}
+	if called == nil {
+		called = driversOf(slices.Collect(maps.Values(s.view.Claims.Known))...)
 	}
 	ofTemplates := s.view.Driver
 	if all, ok := ofTemplates.(*nodeDrivers); ok {
@@ -103,41 +108,30 @@ func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string])
 	}
 }
 
-// driversOfClaims returns the drivers of the claims in a view.
-func driversOfClaims(v *plan.PodView) sets.Set[string] {
+// driversOf returns the drivers of the devices of claims.
+func driversOf(claims ...*resourcev1.ResourceClaim) sets.Set[string] {
 	names := sets.New[string]()
-	for _, claim := range v.Claims.Known {
-		names.Insert(driverNamesOf(claim).splitNames()...)
+	for _, claim := range claims {
+		if claim.Status.Allocation != nil {
+			for i := range claim.Status.Allocation.Devices.Results {
+				names.Insert(claim.Status.Allocation.Devices.Results[i].Driver)
+			}
+		}
 	}
 	return names
 }
-
-// driverNames are the names of the drivers of a claim. Most claims have the same, so these are stored once.
-type driverNames struct{ joined unique.Handle[string] }
-
-func driverNamesOf(claim *resourcev1.ResourceClaim) driverNames {
-	names := sets.New[string]()
-	if claim.Status.Allocation != nil {
-		for i := range claim.Status.Allocation.Devices.Results {
-			names.Insert(claim.Status.Allocation.Devices.Results[i].Driver)
-		}
-	}
-	return driverNames{unique.Make(strings.Join(sets.List(names), " "))} // names contain no spaces
-}
-
-func (n driverNames) splitNames() []string { return strings.Fields(n.joined.Value()) }
 
 // countInUse counts the prepared claims, by driver and in total.
 func (s *account) countInUse() (byDriver map[string]int, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byName := map[driverNames]int{}
+	byName := map[unique.Handle[string]]int{}
 	for _, users := range s.users {
 		byName[users.drivers]++
 	}
 	byDriver = map[string]int{}
 	for names, count := range byName {
-		for _, driver := range names.splitNames() {
+		for driver := range strings.FieldsSeq(names.Value()) {
 			byDriver[driver] += count
 		}
 	}

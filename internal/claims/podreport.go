@@ -28,7 +28,7 @@ const configPollInterval = 2 * time.Second
 // reportPrepareFailure reports a failure as the kubelet does, and schedules the retry.
 func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, delay time.Duration) {
 	r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-	r.finishOperation(s, driversOfClaims(s.view), failure)
+	r.finishOperation(s, nil, failure)
 	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
 	if r.Kubelets != nil {
 		r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
@@ -45,7 +45,7 @@ func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, fa
 
 // reportUnprepareFailure reports that the claims of a Pod that ends cannot be unprepared yet, and schedules the retry.
 func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, delay time.Duration) {
-	r.finishOperation(s, driversOfClaims(s.view), failure)
+	r.finishOperation(s, nil, failure)
 	if r.Kubelets != nil {
 		r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 	}

@@ -100,7 +100,7 @@ func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1
 	}
 	if cached.Older(live.ResourceVersion, string(last)) {
 		klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
-		o.states.recordRestore()
+		o.states.restoredAt.Store(time.Now().UnixNano())
 	}
 	facts.KeepClaimNames(live, pod)
 	return o.states.recordPodAnswer(state, live), nil
@@ -203,7 +203,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	case operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.states.recordReady(s.key, s.state.uid)
-		r.finishOperation(s, driversOfClaims(s.view), nil)
+		r.finishOperation(s, nil, nil)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case operation == plan.PatchHealth:
 		r.recordHealthSupport(ctx, s.view.Pod.Status.ContainerStatuses)

@@ -167,13 +167,9 @@ func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle boo
 		if patch == nil || w.yieldsStatus(ctx, o, patch) {
 			continue
 		}
-		err := w.writePatch(ctx, kind, name, patch)
-		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		if err := w.writePatch(ctx, kind, o, patch); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
 			w.Changed()
-		}
-		if err == nil {
-			w.recordWrite(o, patch)
 		}
 	}
 }
@@ -214,27 +210,25 @@ func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool 
 	return true
 }
 
-func (w *Writer) recordWrite(o object, patch *Patch) {
+// writePatch writes a status, and records that. A status that is applied yields to a field manager that
+// has written one in the meantime.
+func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, patch *Patch) error {
+	body, err := json.Marshal(patch.Body)
+	if err == nil {
+		_, err = w.client.Resource(kind.Resource).Patch(ctx, o.name, patch.Type, body, patch.Options, "status")
+	}
+	if patch.Type == types.ApplyPatchType && apierrors.IsConflict(err) {
+		klog.FromContext(ctx).Info("Skipped the status of an object; another field manager owns it", "kind", o.kind, "name", o.name, "err", err)
+	} else if err != nil {
+		return err
+	}
 	last := w.written[o]
 	if w.replacesForeign(o, patch) {
 		last.replacedAt = time.Now()
 	}
 	last.content = patch.Content
 	w.written[o] = last
-}
-
-// writePatch writes a status. A status that is applied yields to a field manager that has written
-// one in the meantime.
-func (w *Writer) writePatch(ctx context.Context, kind config.Kind, name string, patch *Patch) error {
-	body, err := json.Marshal(patch.Body)
-	if err == nil {
-		_, err = w.client.Resource(kind.Resource).Patch(ctx, name, patch.Type, body, patch.Options, "status")
-	}
-	if patch.Type == types.ApplyPatchType && apierrors.IsConflict(err) {
-		klog.FromContext(ctx).Info("Skipped the status of an object; another field manager owns it", "kind", kind.Name, "name", name, "err", err)
-		return nil
-	}
-	return err
+	return nil
 }
 
 // sumOutcomes sums up the outcomes of each object's templates in all places.
