@@ -38,7 +38,15 @@ type reconnecting struct{ http.RoundTripper }
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.isAhead(request) {
 		klog.FromContext(request.Context()).Info("The API server has gone back to older resource versions, as after a restore of etcd from a backup; listing anew", "path", request.URL.Path)
-		return answerExpired(request)
+		status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		body, err := json.Marshal(status)
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{
+			StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Request: request, Body: io.NopCloser(bytes.NewReader(body)),
+		}, nil
 	}
 	// Reflectors list and watch. What is asked in between has other parameters, or a body that cannot be sent again.
 	query := request.URL.Query()
@@ -95,19 +103,6 @@ func (t reconnecting) isAhead(request *http.Request) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(list.ResourceVersion, from)
 	return err == nil && order < 0
-}
-
-// answerExpired is the answer to a watch from a version that the API server does not have.
-func answerExpired(request *http.Request) (*http.Response, error) {
-	status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	body, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Request: request, Body: io.NopCloser(bytes.NewReader(body)),
-	}, nil
 }
 
 // isServerAway reports whether no API server answers, or only a proxy without one behind it, or one

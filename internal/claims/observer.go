@@ -48,7 +48,8 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 		return ofTemplates
 	}
 	ofKubelet := o.Kubelets.Driver(v.Pod, v.Node, v.Set.HasDriver)
-	return &nodeDrivers{ofTemplates.Except(ofKubelet.Has), ofKubelet}
+	ofTemplates.IsReal = ofKubelet.Has
+	return &nodeDrivers{ofTemplates, ofKubelet}
 }
 
 // readNeed reads from the API server what a view lacks.
@@ -68,21 +69,16 @@ func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Nee
 		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
 		return err
 	}
-	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
-	if err != nil && !apierrors.IsNotFound(err) {
+	claim, err := o.Client.ResourceV1().ResourceClaims(v.Pod.Namespace).Get(ctx, need.Claim, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		v.Claims.Live.Claims[need.Claim] = observe.SlimClaim(claim)
+	case apierrors.IsNotFound(err):
+		v.Claims.Live.Claims[need.Claim] = nil
+	default:
 		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
 	}
-	v.Claims.Live.Claims[need.Claim] = claim
 	return nil
-}
-
-// liveClaim gets a claim from the API server.
-func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
-	claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return observe.SlimClaim(claim), nil
 }
 
 // hasLiveSlices asks the API server whether there are slices of a driver on a node, or in a pool that the node shares.

@@ -238,7 +238,7 @@ func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *reso
 		w.states.claimWrites.Begin(key)
 		return newest, nil
 	}
-	live, err := w.liveClaim(ctx, claim.Namespace, claim.Name)
+	live, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
 		return claim, nil // writing it fails, since its UID is gone

@@ -243,7 +243,18 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 	defer o.mu.Unlock()
 	all := map[string]Totals{}
 	for _, place := range slices.Sorted(maps.Keys(o.outcomes)) {
-		for name, here := range mergeOutcomes(o.outcomes[place], owners) {
+		merged := map[string]resourceslice.Outcome{} // a place counts once, even if several templates of an object select it
+		for _, template := range slices.Sorted(maps.Keys(o.outcomes[place])) {
+			if name, isOwned := owners[template]; isOwned {
+				here, outcome := merged[name], o.outcomes[place][template]
+				here.Slices += outcome.Slices
+				here.Devices += outcome.Devices
+				here.HiddenBy = cmp.Or(here.HiddenBy, outcome.HiddenBy)
+				here.Problem = cmp.Or(here.Problem, outcome.Problem)
+				merged[name] = here
+			}
+		}
+		for name, here := range merged {
 			all[name] = all[name].addOutcome(place, here)
 		}
 	}
@@ -252,23 +263,6 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 			totals := all[name]
 			totals.unselected = cmp.Or(totals.unselected, o.unselected[template])
 			all[name] = totals
-		}
-	}
-	return all
-}
-
-// mergeOutcomes merges the outcomes of each object's templates in one place. A node counts once,
-// even if several templates of an object select it.
-func mergeOutcomes(outcomes map[string]resourceslice.Outcome, owners map[string]string) map[string]resourceslice.Outcome {
-	all := map[string]resourceslice.Outcome{}
-	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
-		if name, isOwned := owners[template]; isOwned {
-			merged, outcome := all[name], outcomes[template]
-			merged.Slices += outcome.Slices
-			merged.Devices += outcome.Devices
-			merged.HiddenBy = cmp.Or(merged.HiddenBy, outcome.HiddenBy)
-			merged.Problem = cmp.Or(merged.Problem, outcome.Problem)
-			all[name] = merged
 		}
 	}
 	return all

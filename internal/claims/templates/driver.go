@@ -25,13 +25,13 @@ import (
 type Driver struct {
 	// Lookup finds the templates and the published form of allocated devices.
 	Lookup *devices.Lookup
+	// IsReal, if set, reports whether a driver that has templates is a real one on this node.
+	IsReal func(driver string) bool
 
 	set    *config.Set
 	node   *corev1.Node
 	slices Slices
 	bound  devices.Bound
-	// isReal, if set, reports whether a driver that has templates is a real one on this node.
-	isReal func(driver string) bool
 }
 
 // Slices is what is known of published ResourceSlices.
@@ -48,15 +48,9 @@ func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *
 	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
 }
 
-// Except excludes the drivers that are real ones on this node.
-func (d *Driver) Except(isReal func(driver string) bool) *Driver {
-	d.isReal = isReal
-	return d
-}
-
 // Has reports whether a driver has templates, and is not a real one on this node.
 func (d *Driver) Has(driver string) bool {
-	return d.set.HasDriver(driver) && (d.isReal == nil || !d.isReal(driver))
+	return d.set.HasDriver(driver) && (d.IsReal == nil || !d.IsReal(driver))
 }
 
 // Registered implements plan.Driver. A driver with templates has registered if it has published slices.
