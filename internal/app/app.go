@@ -212,14 +212,14 @@ func (s *sidecar) runParts(ctx context.Context) error {
 	return nil
 }
 
-// askAgain is how long after a failure the API server is asked again.
-const askAgain = 5 * time.Second
+// reachabilityInterval is how often an API server that does not answer is asked.
+const reachabilityInterval = 5 * time.Second
 
 // logUntilReachable logs that the API server does not answer, until it has answered
 // once. Without it the caches would wait in silence: client-go does not report
 // connections that are refused.
 func (s *sidecar) logUntilReachable(ctx context.Context) {
-	_ = wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (isReachable bool, _ error) {
+	_ = wait.PollUntilContextCancel(ctx, reachabilityInterval, true, func(ctx context.Context) (isReachable bool, _ error) {
 		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return true, nil

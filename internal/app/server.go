@@ -24,17 +24,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
-// shutdownLimit bounds how long requests under way may hold up the end.
-const shutdownLimit = 2 * time.Second
+// shutdownTimeout bounds how long requests under way may hold up the end.
+const shutdownTimeout = 2 * time.Second
 
 // What clients may hold up. A request to the page waits up to 25 seconds for a
 // change, and a fleet of 10,000 nodes is megabytes, so requests get minutes.
 const (
-	headerLimit  = 10 * time.Second
-	requestLimit = 2 * time.Minute
-	idleLimit    = 2 * time.Minute
-	// headerBytes has room for a long token.
-	headerBytes = 64 << 10
+	headerTimeout  = 10 * time.Second
+	requestTimeout = 2 * time.Minute
+	idleTimeout    = 2 * time.Minute
+	// maxHeaderBytes has room for a long token.
+	maxHeaderBytes = 64 << 10
 )
 
 // server serves health, metrics and the page. A nil server serves nothing.
@@ -129,17 +129,17 @@ func (s *server) runServer(ctx context.Context) {
 	server := &http.Server{
 		Handler:           s.handler,
 		TLSConfig:         s.secure,
-		ReadHeaderTimeout: headerLimit,
-		ReadTimeout:       requestLimit,
-		WriteTimeout:      requestLimit,
-		IdleTimeout:       idleLimit,
-		MaxHeaderBytes:    headerBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(deadline); err != nil {
 			klog.FromContext(ctx).Error(err, "Stopping the HTTP server")

@@ -23,9 +23,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 )
 
-// interval is the least time from one pass over all objects to the next. While a fleet comes up,
+// passInterval is the least time from one pass over all objects to the next. While a fleet comes up,
 // the counts change with each node.
-const interval = time.Second
+const passInterval = time.Second
 
 // Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
@@ -133,7 +133,7 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 		w.loop.AddAfter(struct{}{}, wait)
 		return nil
 	}
-	w.next = time.Now().Add(interval)
+	w.next = time.Now().Add(passInterval)
 	if !w.owner.Leads() {
 		return nil
 	}
@@ -178,8 +178,8 @@ func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle boo
 // the other writer lives, it has written its status again by then; if it does not, the status was
 // out of date for no longer than that.
 const (
-	// takeInterval applies to the status of another installation.
-	takeInterval = time.Hour
+	// takeoverInterval applies to the status of another installation.
+	takeoverInterval = time.Hour
 	// repairInterval applies to a status that is recorded to this installation: an earlier leader,
 	// a person, or a version without records has changed it.
 	repairInterval = 10 * time.Minute
@@ -195,7 +195,7 @@ func (w *Writer) replacesForeign(o object, patch *Patch) bool {
 func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool {
 	last, interval := w.written[o], repairInterval
 	if patch.isContested {
-		interval = takeInterval
+		interval = takeoverInterval
 	}
 	wait := interval - time.Since(last.replacedAt)
 	if wait <= 0 || !w.replacesForeign(o, patch) {

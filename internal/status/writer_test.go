@@ -70,7 +70,7 @@ func (w *world) shown(name string) v1alpha1.ResourcePoolTemplateStatus {
 }
 
 func (w *world) settle() {
-	time.Sleep(10 * interval)
+	time.Sleep(10 * passInterval)
 	synctest.Wait()
 }
 

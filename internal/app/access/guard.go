@@ -21,21 +21,21 @@ import (
 // seconds does not cost two requests each time. A user who loses the right is soon shut out. The
 // defaults of the kubelet's webhooks are similar.
 const (
-	goodFor     = 10 * time.Second
-	mostAnswers = 1024
+	answerLifetime = 10 * time.Second
+	maxAnswers     = 1024
 )
 
-// Limits of requests to the API server per second: about new tokens from one address and from all,
-// and for each known user. So made-up tokens and paths cost the cluster little, and a client that
-// sends them locks nobody else out.
+// Limits of requests to the API server: about new tokens from one address and from all, and for each
+// known user. So made-up tokens and paths cost the cluster little, and a client that sends them locks
+// nobody else out.
 const (
-	newPerSecond    = 5
-	newAtOnce       = 20
-	allNewPerSecond = 50
-	allNewAtOnce    = 100
-	usersPerSecond  = 10
-	usersAtOnce     = 50
-	userFor         = 24 * time.Hour
+	addressPerSecond      = 5
+	addressBurst          = 20
+	allAddressesPerSecond = 50
+	allAddressesBurst     = 100
+	userPerSecond         = 10
+	userBurst             = 50
+	userLifetime          = 24 * time.Hour
 )
 
 // Guard lets through the requests that the API server allows.
@@ -47,22 +47,23 @@ type Guard struct {
 	// users are the names of users by the tokens that the API server knew when it was last
 	// asked.
 	users *cache.LRUExpireCache
-	// ofNew, ofAllNew and ofUsers bound how often it is asked.
-	ofNew, ofUsers *Limiter
-	ofAllNew       flowcontrol.PassiveRateLimiter
+	// byUser, byAddress and byAllAddresses bound how often the API server is asked: about tokens of known users, and about
+	// others.
+	byAddress, byUser *Limiter
+	byAllAddresses    flowcontrol.PassiveRateLimiter
 }
 
 // NewGuard makes a Guard that asks by a client, which must be allowed to create
 // TokenReviews and SubjectAccessReviews.
 func NewGuard(client kubernetes.Interface) *Guard {
 	return &Guard{
-		client:    client,
-		answers:   cache.NewLRUExpireCache(mostAnswers),
-		strangers: cache.NewLRUExpireCache(mostAnswers),
-		users:     cache.NewLRUExpireCache(mostAnswers),
-		ofNew:     NewLimiter(newPerSecond, newAtOnce),
-		ofAllNew:  flowcontrol.NewTokenBucketPassiveRateLimiter(allNewPerSecond, allNewAtOnce),
-		ofUsers:   NewLimiter(usersPerSecond, usersAtOnce),
+		client:         client,
+		answers:        cache.NewLRUExpireCache(maxAnswers),
+		strangers:      cache.NewLRUExpireCache(maxAnswers),
+		users:          cache.NewLRUExpireCache(maxAnswers),
+		byAddress:      NewLimiter(addressPerSecond, addressBurst),
+		byAllAddresses: flowcontrol.NewTokenBucketPassiveRateLimiter(allAddressesPerSecond, allAddressesBurst),
+		byUser:         NewLimiter(userPerSecond, userBurst),
 	}
 }
 
@@ -117,9 +118,9 @@ func (g *Guard) checkRequest(r *http.Request) answer {
 	}
 	mayAsk := false // the user is charged, or else the address
 	if user, ok := g.users.Get(who); ok {
-		mayAsk = g.ofUsers.Accept(user.(string))
+		mayAsk = g.byUser.Accept(user.(string))
 	} else {
-		mayAsk = g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
+		mayAsk = g.byAddress.Accept(addressOf(r)) && g.byAllAddresses.TryAccept()
 	}
 	if !mayAsk {
 		return tooMany
@@ -131,10 +132,10 @@ func (g *Guard) checkRequest(r *http.Request) answer {
 		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
 	case a == stranger:
 		g.users.Remove(who)
-		g.strangers.Add(who, nil, goodFor)
+		g.strangers.Add(who, nil, answerLifetime)
 	default:
-		g.users.Add(who, a.user, userFor)
-		g.answers.Add(question, a, goodFor)
+		g.users.Add(who, a.user, userLifetime)
+		g.answers.Add(question, a, answerLifetime)
 	}
 	return a
 }

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// mostClients bounds the clients that a Limiter remembers. A forgotten client has its whole
+	// maxClients bounds the clients that a Limiter remembers. A forgotten client has its whole
 	// budget again.
-	mostClients = 4096
-	// idleFor is how long a client without requests is remembered, which is longer than any
+	maxClients = 4096
+	// clientLifetime is how long a client without requests is remembered, which is longer than any
 	// budget takes to fill.
-	idleFor = time.Minute
+	clientLifetime = time.Minute
 )
 
 // Limiter bounds the requests of each client, so that none takes what others need.
 type Limiter struct {
 	perSecond float32
-	atOnce    int
+	burst     int
 
 	mu sync.Mutex
 	// budgets are rate limiters by client.
@@ -30,8 +30,8 @@ type Limiter struct {
 }
 
 // NewLimiter lets each client ask so many times per second, and so many times at once.
-func NewLimiter(perSecond float32, atOnce int) *Limiter {
-	return &Limiter{perSecond: perSecond, atOnce: atOnce, budgets: cache.NewLRUExpireCache(mostClients)}
+func NewLimiter(perSecond float32, burst int) *Limiter {
+	return &Limiter{perSecond: perSecond, burst: burst, budgets: cache.NewLRUExpireCache(maxClients)}
 }
 
 // Accept reports whether a client may ask now, and charges it.
@@ -40,9 +40,9 @@ func (l *Limiter) Accept(client string) bool {
 	defer l.mu.Unlock()
 	budget, known := l.budgets.Get(client)
 	if !known {
-		budget = flowcontrol.NewTokenBucketPassiveRateLimiter(l.perSecond, l.atOnce)
+		budget = flowcontrol.NewTokenBucketPassiveRateLimiter(l.perSecond, l.burst)
 	}
-	l.budgets.Add(client, budget, idleFor)
+	l.budgets.Add(client, budget, clientLifetime)
 	return budget.(flowcontrol.PassiveRateLimiter).TryAccept()
 }
 
