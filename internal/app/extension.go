@@ -76,7 +76,7 @@ type Provided struct {
 	KubeletRecorder claims.KubeletRecorder
 }
 
-// Part is one of the things that run beside each other.
+// Part is a function that runs beside the others until its context ends.
 type Part struct {
 	Run func(ctx context.Context)
 	// Synced are done when the sidecar is ready.
@@ -90,7 +90,7 @@ type Part struct {
 // Add adds parts to run.
 func (c *Core) Add(parts ...Part) { c.parts = append(c.parts, parts...) }
 
-// Handle serves a pattern of http.ServeMux, to those who may see more than health.
+// Handle serves a pattern of http.ServeMux. Like metrics, and unlike health, it is guarded.
 func (c *Core) Handle(pattern string, handler http.Handler) { c.routes[pattern] = handler }
 
 // Collect adds collectors of metrics.

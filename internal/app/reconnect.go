@@ -67,7 +67,7 @@ func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 			_ = response.Body.Close()
 		}
 		if first {
-			klog.FromContext(request.Context()).Info("Asking the API server until it answers", "path", request.URL.Path, "status", status, "err", err)
+			klog.FromContext(request.Context()).Info("The API server does not answer; retrying until it does", "path", request.URL.Path, "status", status, "err", err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (t reconnecting) isAhead(request *http.Request) bool {
 	defer cancel()
 	probe := request.Clone(ctx)
 	newest := url.Values{"limit": {"1"}}
-	if selector := query.Get("fieldSelector"); strings.HasPrefix(selector, "metadata.name=") { // who may list only this may list no other
+	if selector := query.Get("fieldSelector"); strings.HasPrefix(selector, "metadata.name=") { // the role may allow this object only
 		newest.Set("fieldSelector", selector)
 	}
 	probe.URL.RawQuery = newest.Encode()

@@ -142,7 +142,7 @@ func (s *server) runServer(ctx context.Context) {
 		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(deadline); err != nil {
-			klog.FromContext(ctx).Error(err, "Stopping the HTTP server")
+			klog.FromContext(ctx).Error(err, "Failed to stop the HTTP server")
 		}
 	})
 	serve := server.Serve
@@ -150,7 +150,7 @@ func (s *server) runServer(ctx context.Context) {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		klog.FromContext(ctx).Error(err, "Serving health and metrics")
+		klog.FromContext(ctx).Error(err, "Failed to serve health and metrics")
 	}
 	<-stopped
 }

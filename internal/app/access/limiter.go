@@ -29,7 +29,7 @@ type Limiter struct {
 	budgets *cache.LRUExpireCache
 }
 
-// NewLimiter lets each client ask so many times per second, and so many times at once.
+// NewLimiter allows each client perSecond requests per second, and burst at once.
 func NewLimiter(perSecond float32, burst int) *Limiter {
 	return &Limiter{perSecond: perSecond, burst: burst, budgets: cache.NewLRUExpireCache(maxClients)}
 }
@@ -66,7 +66,7 @@ func TooMany(w http.ResponseWriter, text string) {
 // userKey is the key of a request's user in its context.
 type userKey struct{}
 
-// ClientOf returns who has sent a request: a user if a Guard has let it through, or else an address.
+// ClientOf names the client that has sent a request: a user if a Guard has let the request through, or else an address.
 func ClientOf(r *http.Request) string {
 	if user, ok := r.Context().Value(userKey{}).(string); ok {
 		return "user " + user
