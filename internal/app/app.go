@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -66,7 +68,7 @@ func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	for _, name := range o.configMaps {
 		carriers = append(carriers, config.ConfigMapCarrier(name))
 	}
-	if len(o.kinds) > 0 {
+	if len(o.Kinds) > 0 {
 		carriers = append(carriers, config.ObjectsCarrier)
 	}
 	store := config.NewStore(carriers...)
@@ -85,23 +87,25 @@ func tuneClient(c *rest.Config, qps float32) *rest.Config {
 	c.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	c.Wrap(wrapReconnecting)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return reconnecting{next} })
 	return c
 }
 
-// sidecar has the controllers of the program, and what they work with.
+// sidecar is the program: the core with its extensions, and what they add to it.
 type sidecar struct {
 	Core
 
-	options   *Options
-	publisher *resourceslice.Publisher
+	options *Options
 }
 
 func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interface, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) *sidecar {
 	s := &sidecar{options: o, Core: Core{
-		Client: client, Objects: objects, Config: store, Owner: owner, Caches: observe.New(client, &o.Managed), Managed: &o.Managed,
-		Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
-		Workers:  o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
+		Cluster: Cluster{
+			Client: client, Objects: objects, Caches: observe.New(client, &o.Managed),
+			Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
+		},
+		Replica: Replica{Owner: owner, Managed: &o.Managed},
+		Config:  store, Workers: o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
 	}}
 	for _, extension := range o.extensions {
 		if extension.Provide != nil {
@@ -110,23 +114,36 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	}
 	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
 	report := func(map[string]string) {}
-	if len(o.kinds) > 0 {
-		writer := s.addCustomResources()
+	var writer *status.Writer // of custom resources
+	if len(o.Kinds) > 0 {
+		writer = status.New(objects, owner, store.Acceptance, o.Kinds...)
 		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
 	}
-	if name := o.configMap; name != nil {
-		s.Add(Part{Run: config.NewConfigMap(client, *name, store, owner.Recorder(s.Recorder)).Run})
-	}
-	s.publisher = resourceslice.New(publishing)
+	publisher := resourceslice.New(publishing)
 	s.Preparer = claims.New(claims.Options{
 		Client: client, Config: store, Caches: s.Caches, Owner: owner, Events: events,
 		DriverPods: s.DriverPods, Kubelets: s.Kubelets, KubeletRecorder: s.KubeletRecorder,
 	})
-	s.Collect(newBuildInfo(), store, owner, s.publisher.Metrics(), s.Preparer.Metrics())
+	if writer != nil {
+		read := config.NewObjects(store, owner.Recorder(s.Recorder), writer.Changed)
+		s.Add(
+			Part{Run: config.NewCustomResources(objects, client.Discovery(), read, o.Kinds...).Run},
+			Part{Run: func(ctx context.Context) { writer.Run(ctx, publisher.Idle) }, Check: writer.CheckHealth},
+		)
+	}
+	if name := o.configMap; name != nil {
+		s.Add(Part{Run: config.NewConfigMap(client, *name, store, owner.Recorder(s.Recorder)).Run})
+	}
+	info := version.Info()
+	buildInfo := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kwok_dra_build_info", Help: "Always 1, with the version of kwok-dra and the version of Go that compiled it.",
+	}, []string{"version", "goversion"})
+	buildInfo.WithLabelValues(info.GitVersion, info.GoVersion).Set(1)
+	s.Collect(buildInfo, store, owner, publisher.Metrics(), s.Preparer.Metrics())
 	s.Add(
 		Part{Run: owner.Run, Synced: owner.Synced()},
 		Part{Run: selection.NewWatcher(store, s.Caches.Nodes, owner, report).Run},
-		Part{Run: func(ctx context.Context) { s.publisher.Run(ctx, o.Workers) }, Check: s.publisher.CheckHealth},
+		Part{Run: func(ctx context.Context) { publisher.Run(ctx, o.Workers) }, Check: publisher.CheckHealth},
 		Part{Run: func(ctx context.Context) { s.Preparer.Run(ctx, o.Workers) }, Check: s.Preparer.CheckHealth},
 	)
 	for _, extension := range o.extensions {
@@ -136,15 +153,6 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	}
 	s.Add(Part{Run: s.Caches.Run, Synced: s.Caches.Synced()}) // all handlers are added
 	return s
-}
-
-// addCustomResources reads templates from the cluster, and writes their status.
-func (s *sidecar) addCustomResources() *status.Writer {
-	writer := status.New(s.Objects, s.Owner, s.Config.Acceptance, func() bool { return s.publisher.Idle() }, s.options.kinds...)
-	objects := config.NewObjects(s.Config, s.Owner.Recorder(s.Recorder), writer.Changed)
-	watched := config.NewCustomResources(s.Objects, s.Client.Discovery(), objects, s.options.kinds...)
-	s.Add(Part{Run: watched.Run}, Part{Run: writer.Run, Check: writer.CheckHealth})
-	return writer
 }
 
 // Collectors returns the collectors that a sidecar with extensions registers, of one that never
@@ -166,14 +174,21 @@ func (s *sidecar) runParts(ctx context.Context) error {
 			site.checks = append(site.checks, part.Check)
 		}
 	}
-	server, err := s.startServing(ctx, site)
+	var (
+		secure *tls.Config
+		err    error
+	)
+	if secure, site.guard, err = s.options.newAccess(s.Client); err != nil {
+		return err
+	}
+	server, err := startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
 	if err != nil {
 		return err
 	}
 	logger.Info("Started", append([]any{
 		"version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap, "workers", s.options.Workers, "shardMode", s.options.ShardMode,
 		"installation", s.Owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String(),
-	}, s.options.startLog...)...)
+	}, s.options.StartLog...)...)
 	var running sync.WaitGroup
 	running.Go(func() { server.runServer(ctx) })
 	running.Go(func() { s.logUntilReachable(ctx) })
@@ -197,27 +212,19 @@ func (s *sidecar) runParts(ctx context.Context) error {
 	return nil
 }
 
-func (s *sidecar) startServing(ctx context.Context, site *site) (*server, error) {
-	secure, guard, err := s.options.newAccess(s.Client)
-	if err != nil {
-		return nil, err
-	}
-	site.guard = guard
-	return startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
-}
-
-// askAgain is how long after a failure the API server is asked again.
-const askAgain = 5 * time.Second
+// reachabilityInterval is how often an API server that does not answer is asked.
+const reachabilityInterval = 5 * time.Second
 
 // logUntilReachable logs that the API server does not answer, until it has answered
 // once. Without it the caches would wait in silence: client-go does not report
 // connections that are refused.
 func (s *sidecar) logUntilReachable(ctx context.Context) {
-	for more := true; more; more = waitOrDone(ctx, askAgain) {
+	_ = wait.PollUntilContextCancel(ctx, reachabilityInterval, true, func(ctx context.Context) (isReachable bool, _ error) {
 		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-			return
+			return true, nil
 		}
 		klog.FromContext(ctx).Error(err, "The API server does not answer")
-	}
+		return false, nil
+	})
 }

@@ -22,7 +22,7 @@ func TestTellUnreachable(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		(&sidecar{Core: Core{Client: client}}).logUntilReachable(ctx)
+		(&sidecar{Core: Core{Cluster: Cluster{Client: client}}}).logUntilReachable(ctx)
 	}()
 	log := logger.GetSink().(ktesting.Underlier).GetBuffer()
 	require.Eventually(t, func() bool { return log.String() != "" }, time.Minute, 10*time.Millisecond)

@@ -23,7 +23,7 @@ type eventSink struct {
 
 // Create implements record.EventSink.
 func (s *eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	if isOnce(event) {
+	if event.Reason == v1alpha1.ReasonNormalized {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", event.InvolvedObject.UID, event.Reason, event.Message))
 		event.Name = fmt.Sprintf("%s.%x", event.InvolvedObject.Name, sum[:8])
 	}
@@ -37,12 +37,8 @@ func (s *eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
 
 // Patch implements record.EventSink. It counts how often an event was.
 func (s *eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
-	if isOnce(event) {
+	if event.Reason == v1alpha1.ReasonNormalized {
 		return event, nil
 	}
 	return s.events.PatchWithEventNamespaceWithContext(s.ctx, event, data)
-}
-
-func isOnce(event *corev1.Event) bool {
-	return event.Reason == v1alpha1.ReasonNormalized
 }

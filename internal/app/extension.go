@@ -39,23 +39,13 @@ type Extension struct {
 
 // Core is what extensions work with.
 type Core struct {
-	Client kubernetes.Interface
-	// Objects is a client for custom resources.
-	Objects  dynamic.Interface
-	Config   *config.Store
-	Owner    *shard.Owner
-	Caches   *observe.Caches
-	Recorder record.EventRecorder
-	Managed  *lifecycle.ManagedNodes
-	Workers  int
-	// IsServing says that the parts' routes are served.
+	Cluster
+	Replica
+	Provided
+	Config  *config.Store
+	Workers int
+	// IsServing says that routes are served.
 	IsServing bool
-
-	// DriverPods, Kubelets and KubeletRecorder may be provided.
-	DriverPods      devices.Presence
-	Kubelets        claims.Kubelets
-	KubeletRecorder claims.KubeletRecorder
-
 	// Preparer is there when extensions start.
 	Preparer *claims.Controller
 
@@ -64,7 +54,29 @@ type Core struct {
 	collectors []prometheus.Collector
 }
 
-// Part is one of the things that run beside each other.
+// Cluster is how objects are read and written.
+type Cluster struct {
+	Client kubernetes.Interface
+	// Objects is a client for custom resources.
+	Objects  dynamic.Interface
+	Caches   *observe.Caches
+	Recorder record.EventRecorder
+}
+
+// Replica says which nodes and objects this process acts for.
+type Replica struct {
+	Owner   *shard.Owner
+	Managed *lifecycle.ManagedNodes
+}
+
+// Provided is what extensions may give the core, which does without.
+type Provided struct {
+	DriverPods      devices.Presence
+	Kubelets        claims.Kubelets
+	KubeletRecorder claims.KubeletRecorder
+}
+
+// Part is a function that runs beside the others until its context ends.
 type Part struct {
 	Run func(ctx context.Context)
 	// Synced are done when the sidecar is ready.
@@ -78,7 +90,7 @@ type Part struct {
 // Add adds parts to run.
 func (c *Core) Add(parts ...Part) { c.parts = append(c.parts, parts...) }
 
-// Handle serves a pattern of http.ServeMux, to those who may see more than health.
+// Handle serves a pattern of http.ServeMux. Like metrics, and unlike health, it is guarded.
 func (c *Core) Handle(pattern string, handler http.Handler) { c.routes[pattern] = handler }
 
 // Collect adds collectors of metrics.

@@ -36,7 +36,7 @@ func TestExtension(t *testing.T) {
 		},
 		SourceHint: "or --first",
 		Complete: func(options *Options) error {
-			options.AddKinds(config.Kind{Name: "Other"})
+			options.Kinds = append(options.Kinds, config.Kind{Name: "Other"})
 			_, err := options.AddConfigMap("first", text)
 			return err
 		},
@@ -58,12 +58,12 @@ func TestExtension(t *testing.T) {
 	require.NoError(t, o.Complete())
 	require.Equal(t, []types.NamespacedName{{Namespace: "a", Name: "b"}}, o.configMaps)
 	var kinds []string
-	for _, kind := range o.kinds {
+	for _, kind := range o.Kinds {
 		kinds = append(kinds, kind.Name)
 	}
 	require.Equal(t, []string{"ResourcePoolTemplate", "KwokDRAConfiguration", "Other"}, kinds)
 
-	o.kinds = nil // which would need a client
+	o.Kinds = nil // which would need a client
 	synctest.Test(t, func(t *testing.T) {
 		store, err := newStore(t.Context(), o)
 		require.NoError(t, err)

@@ -55,43 +55,41 @@ type Options struct {
 	SecureServing bool
 	Certificate   access.Certificate
 
+	// Sources are found by Complete.
+	Sources
+
 	extensions []Extension
 	configMap  *types.NamespacedName
-	sources
 }
 
-// sources are where configuration is, and what is published.
-type sources struct {
-	// configMaps are all ConfigMaps, and kinds those of the custom resources to be read.
+// Sources are where configuration is, and what is published.
+type Sources struct {
+	// Kinds are the kinds of custom resources to be read.
+	Kinds []config.Kind
+	// IsPublishing says that an extension publishes.
+	IsPublishing bool
+	// StartLog are keys and values of the log when the sidecar starts.
+	StartLog []any
+
 	configMaps []types.NamespacedName
-	kinds      []config.Kind
-	// published says that an extension publishes.
-	published bool
-	// startLog are keys and values of the log when the sidecar starts.
-	startLog []any
 }
-
-// AddKinds reads kinds of custom resources.
-func (s *sources) AddKinds(kinds ...config.Kind) { s.kinds = append(s.kinds, kinds...) }
 
 // AddConfigMap reads the ConfigMap that a flag names, if it names one.
-func (s *sources) AddConfigMap(flag, text string) (*types.NamespacedName, error) {
-	name, err := parseName(flag, text)
-	if name == nil || err != nil {
-		return nil, err
+func (s *Sources) AddConfigMap(flag, text string) (*types.NamespacedName, error) {
+	if text == "" {
+		return nil, nil
 	}
-	if slices.Contains(s.configMaps, *name) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("parse --%s %q: must be NAMESPACE/NAME", flag, text)
+	}
+	named := types.NamespacedName{Namespace: namespace, Name: name}
+	if slices.Contains(s.configMaps, named) {
 		return nil, fmt.Errorf("parse --%s %q: --config-map is the same: the two have different formats", flag, text)
 	}
-	s.configMaps = append(s.configMaps, *name)
-	return name, nil
+	s.configMaps = append(s.configMaps, named)
+	return &named, nil
 }
-
-// AddPublished says that an extension has something to publish.
-func (s *sources) AddPublished() { s.published = true }
-
-// LogAtStart logs keys and values when the sidecar starts.
-func (s *sources) LogAtStart(keysAndValues ...any) { s.startLog = append(s.startLog, keysAndValues...) }
 
 // NewOptions returns the defaults of a sidecar with extensions.
 func NewOptions(extensions ...Extension) *Options {
@@ -149,24 +147,18 @@ func (o *Options) Flags() *pflag.FlagSet {
 	verbosity.Usage = "verbosity of the log. 0: start, stop and configuration; 2: the slices of each node and the claims of each Pod too"
 	flags.AddFlag(verbosity)
 	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
-	flags = o.addExtensionFlags(flags)
-	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage, flags.FlagUsages()) }
-	return flags
-}
-
-// addExtensionFlags returns the flags of the core with those of extensions in their places.
-func (o *Options) addExtensionFlags(core *pflag.FlagSet) *pflag.FlagSet {
-	flags := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
-	flags.SortFlags = false
-	core.VisitAll(func(flag *pflag.Flag) {
-		flags.AddFlag(flag)
+	all := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
+	all.SortFlags = false
+	flags.VisitAll(func(flag *pflag.Flag) {
+		all.AddFlag(flag)
 		for _, extension := range o.extensions {
 			if extension.AddFlags != nil && extension.FlagsAfter == flag.Name {
-				extension.AddFlags(flags)
+				extension.AddFlags(all)
 			}
 		}
 	})
-	return flags
+	all.Usage = func() { _, _ = fmt.Fprint(all.Output(), usage, all.FlagUsages()) }
+	return all
 }
 
 // Complete checks the options against each other and fills in the rest.
@@ -206,13 +198,13 @@ func (o *Options) newAccess(client kubernetes.Interface) (*tls.Config, *access.G
 
 // completeSources finds the sources of configuration.
 func (o *Options) completeSources() error {
-	o.sources = sources{}
+	o.Sources = Sources{}
 	var err error
 	if o.configMap, err = o.AddConfigMap("config-map", o.ConfigMap); err != nil {
 		return err
 	}
 	if o.EnableCRDs {
-		o.AddKinds(config.OwnKinds()...)
+		o.Kinds = config.OwnKinds()
 	}
 	hints := []string{"nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds"}
 	for _, extension := range o.extensions {
@@ -225,22 +217,10 @@ func (o *Options) completeSources() error {
 			hints = append(hints, extension.SourceHint)
 		}
 	}
-	if len(o.Config)+len(o.configMaps)+len(o.kinds) == 0 && !o.published {
+	if len(o.Config)+len(o.configMaps)+len(o.Kinds) == 0 && !o.IsPublishing {
 		return errors.New(strings.Join(hints, "; "))
 	}
 	return nil
-}
-
-// parseName parses the name of a ConfigMap, if there is one.
-func parseName(flag, text string) (*types.NamespacedName, error) {
-	if text == "" {
-		return nil, nil
-	}
-	namespace, name, ok := strings.Cut(text, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("parse --%s %q: must be NAMESPACE/NAME", flag, text)
-	}
-	return &types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // clientConfig finds the API server as kubectl does, and in a Pod its own.

@@ -29,8 +29,6 @@ const auditID = "Audit-Id"
 // reconnecting is the transport of requests to the API server.
 type reconnecting struct{ http.RoundTripper }
 
-func wrapReconnecting(next http.RoundTripper) http.RoundTripper { return reconnecting{next} }
-
 // RoundTrip implements http.RoundTripper. A request of a reflector fails only if
 // the API server refuses it; if no API server answers, the request is repeated
 // until the reflector ends.
@@ -40,12 +38,28 @@ func wrapReconnecting(next http.RoundTripper) http.RoundTripper { return reconne
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.isAhead(request) {
 		klog.FromContext(request.Context()).Info("The API server has gone back to older resource versions, as after a restore of etcd from a backup; listing anew", "path", request.URL.Path)
-		return answerExpired(request)
+		status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		body, err := json.Marshal(status)
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{
+			StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Request: request, Body: io.NopCloser(bytes.NewReader(body)),
+		}, nil
 	}
+	// Reflectors list and watch. What is asked in between has other parameters, or a body that cannot be sent again.
+	query := request.URL.Query()
+	isOfReflector := request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
 	for first := true; ; first = false {
 		response, err := t.RoundTripper.RoundTrip(request)
-		if !fillsCache(request) || !isServerAway(response, err) || !waitOrDone(request.Context(), wait.Jitter(reconnectPeriod, 1)) {
+		if !isOfReflector || !isServerAway(response, err) {
 			return response, err
+		}
+		select {
+		case <-request.Context().Done():
+			return response, err
+		case <-time.After(wait.Jitter(reconnectPeriod, 1)):
 		}
 		status := ""
 		if response != nil {
@@ -53,7 +67,7 @@ func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 			_ = response.Body.Close()
 		}
 		if first {
-			klog.FromContext(request.Context()).Info("Asking the API server until it answers", "path", request.URL.Path, "status", status, "err", err)
+			klog.FromContext(request.Context()).Info("The API server does not answer; retrying until it does", "path", request.URL.Path, "status", status, "err", err)
 		}
 	}
 }
@@ -73,7 +87,7 @@ func (t reconnecting) isAhead(request *http.Request) bool {
 	defer cancel()
 	probe := request.Clone(ctx)
 	newest := url.Values{"limit": {"1"}}
-	if selector := query.Get("fieldSelector"); strings.HasPrefix(selector, "metadata.name=") { // who may list only this may list no other
+	if selector := query.Get("fieldSelector"); strings.HasPrefix(selector, "metadata.name=") { // the role may allow this object only
 		newest.Set("fieldSelector", selector)
 	}
 	probe.URL.RawQuery = newest.Encode()
@@ -91,46 +105,14 @@ func (t reconnecting) isAhead(request *http.Request) bool {
 	return err == nil && order < 0
 }
 
-// answerExpired is the answer to a watch from a version that the API server does not have.
-func answerExpired(request *http.Request) (*http.Response, error) {
-	status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	body, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Request: request, Body: io.NopCloser(bytes.NewReader(body)),
-	}, nil
-}
-
-// fillsCache tells the lists and watches of reflectors from what is asked in
-// between. Those have no body, so that they can be sent again.
-func fillsCache(request *http.Request) bool {
-	query := request.URL.Query()
-	return request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
-}
-
-// isServerAway reports whether no API server answers, or only a proxy without one behind it, or
-// one without etcd.
+// isServerAway reports whether no API server answers, or only a proxy without one behind it, or one
+// without etcd. An API server that does not have the resource version that is asked for, as when a backup
+// was restored, is not away: reflectors then list anew. That is the one 504 with a time to ask again
+// (NewTooLargeResourceVersionError in k8s.io/apiserver/pkg/storage).
 func isServerAway(response *http.Response, err error) bool {
-	return err != nil || response.StatusCode >= http.StatusInternalServerError && !isTooLarge(response)
-}
-
-// isTooLarge reports whether an API server does not have the resource version that is
-// asked for, as when a backup was restored. Reflectors then list anew. It is the one
-// 504 with a time to ask again (NewTooLargeResourceVersionError in
-// k8s.io/apiserver/pkg/storage).
-func isTooLarge(response *http.Response) bool {
-	return response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != "" && response.Header.Get("Retry-After") != ""
-}
-
-// waitOrDone reports whether the context outlasts a time.
-func waitOrDone(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
+	if err != nil {
 		return true
 	}
+	isTooLarge := response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != "" && response.Header.Get("Retry-After") != ""
+	return response.StatusCode >= http.StatusInternalServerError && !isTooLarge
 }

@@ -64,7 +64,7 @@ func (o *outage) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (o *outage) client(t *testing.T) kubernetes.Interface {
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: wrapReconnecting(o)})
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnecting{o}})
 	require.NoError(t, err)
 	return client
 }
@@ -160,7 +160,7 @@ func TestWatchesOfRestoredBackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(quiet(t))
 		server := &restored{version: 1000}
-		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: wrapReconnecting(server)})
+		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnecting{server}})
 		require.NoError(t, err)
 		informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
 		var running sync.WaitGroup

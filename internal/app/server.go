@@ -24,17 +24,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
-// shutdownLimit bounds how long requests under way may hold up the end.
-const shutdownLimit = 2 * time.Second
+// shutdownTimeout bounds how long requests under way may hold up the end.
+const shutdownTimeout = 2 * time.Second
 
 // What clients may hold up. A request to the page waits up to 25 seconds for a
 // change, and a fleet of 10,000 nodes is megabytes, so requests get minutes.
 const (
-	headerLimit  = 10 * time.Second
-	requestLimit = 2 * time.Minute
-	idleLimit    = 2 * time.Minute
-	// headerBytes has room for a long token.
-	headerBytes = 64 << 10
+	headerTimeout  = 10 * time.Second
+	requestTimeout = 2 * time.Minute
+	idleTimeout    = 2 * time.Minute
+	// maxHeaderBytes has room for a long token.
+	maxHeaderBytes = 64 << 10
 )
 
 // server serves health, metrics and the page. A nil server serves nothing.
@@ -64,32 +64,44 @@ const MetricsRoutes = "GET /metrics/"
 
 func (s *site) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerHealthz(w, s.checks) })
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answerVersion(w) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answerReadyz(w, s.synced) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		for _, check := range s.checks {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		for _, checker := range s.synced {
+			if !cache.IsDone(checker) {
+				http.Error(w, "waiting for the cache of "+checker.Name(), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { // as Kubernetes' components
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(version.Info())
+	})
 	// The global registry has the metrics of client-go, Go and the process, as in
 	// Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
-	mux.Handle("GET /metrics", s.requireAccess(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", s.guard.Wrap(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	for pattern, handler := range s.routes {
-		mux.Handle(pattern, s.requireAccess(handler))
+		mux.Handle(pattern, s.guard.Wrap(handler))
 	}
 	if s.routes[MetricsRoutes] == nil { // which are no routes of a page either
 		mux.Handle(MetricsRoutes, http.NotFoundHandler())
 	}
 	if s.profiling {
-		mux.Handle("/debug/pprof/", s.requireAccess(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/profile", s.requireAccess(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/trace", s.requireAccess(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", s.guard.Wrap(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", s.guard.Wrap(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", s.guard.Wrap(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
-}
-
-func (s *site) requireAccess(handler http.Handler) http.Handler {
-	if s.guard == nil {
-		return handler
-	}
-	return s.guard.Wrap(handler)
 }
 
 // startServer listens on the address, so that a port that is taken is an error at
@@ -107,44 +119,6 @@ func startServer(ctx context.Context, address string, handler http.Handler, secu
 	return &server{listener, handler, secure}, nil
 }
 
-// answerHealthz answers 200, or 500 if a check fails.
-func answerHealthz(w http.ResponseWriter, checks []func() error) {
-	for _, check := range checks {
-		if err := check(); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-	}
-	_, _ = io.WriteString(w, "ok\n")
-}
-
-// answerVersion answers as the /version of Kubernetes' components.
-func answerVersion(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(version.Info())
-}
-
-// newBuildInfo makes the metric of the version.
-func newBuildInfo() prometheus.Collector {
-	metric := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kwok_dra_build_info", Help: "Always 1, with the version of kwok-dra and the version of Go that compiled it.",
-	}, []string{"version", "goversion"})
-	info := version.Info()
-	metric.WithLabelValues(info.GitVersion, info.GoVersion).Set(1)
-	return metric
-}
-
-// answerReadyz answers 200 once all caches have synced.
-func answerReadyz(w http.ResponseWriter, synced []cache.DoneChecker) {
-	for _, checker := range synced {
-		if !cache.IsDone(checker) {
-			http.Error(w, "waiting for the cache of "+checker.Name(), http.StatusServiceUnavailable)
-			return
-		}
-	}
-	_, _ = io.WriteString(w, "ok\n")
-}
-
 // runServer serves until ctx ends, and so do requests, also those that wait for a change.
 // Slow and silent clients cannot hold it up for long; profiles extend the limit of
 // their answers by themselves.
@@ -155,20 +129,20 @@ func (s *server) runServer(ctx context.Context) {
 	server := &http.Server{
 		Handler:           s.handler,
 		TLSConfig:         s.secure,
-		ReadHeaderTimeout: headerLimit,
-		ReadTimeout:       requestLimit,
-		WriteTimeout:      requestLimit,
-		IdleTimeout:       idleLimit,
-		MaxHeaderBytes:    headerBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(deadline); err != nil {
-			klog.FromContext(ctx).Error(err, "Stopping the HTTP server")
+			klog.FromContext(ctx).Error(err, "Failed to stop the HTTP server")
 		}
 	})
 	serve := server.Serve
@@ -176,7 +150,7 @@ func (s *server) runServer(ctx context.Context) {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		klog.FromContext(ctx).Error(err, "Serving health and metrics")
+		klog.FromContext(ctx).Error(err, "Failed to serve health and metrics")
 	}
 	<-stopped
 }

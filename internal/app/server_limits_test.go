@@ -88,12 +88,12 @@ func TestServerHangsUpOnSilentClients(t *testing.T) {
 		sent  string
 		limit time.Duration
 	}{
-		"before the request":         {"", headerLimit},
-		"within the headers":         {ask, headerLimit},
-		"before the body":            {ask + "Content-Length: 10\r\n\r\n", requestLimit},
-		"within the body":            {ask + "Content-Length: 10\r\n\r\n12345", requestLimit},
-		"within a body without size": {ask + "Transfer-Encoding: chunked\r\n\r\n5\r\n12", requestLimit},
-		"after the answer":           {ask + "\r\n", idleLimit},
+		"before the request":         {"", headerTimeout},
+		"within the headers":         {ask, headerTimeout},
+		"before the body":            {ask + "Content-Length: 10\r\n\r\n", requestTimeout},
+		"within the body":            {ask + "Content-Length: 10\r\n\r\n12345", requestTimeout},
+		"within a body without size": {ask + "Transfer-Encoding: chunked\r\n\r\n5\r\n12", requestTimeout},
+		"after the answer":           {ask + "\r\n", idleTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func TestServerGivesUpOnClientsThatDoNotRead(t *testing.T) {
 		_, err := io.ReadFull(client, make([]byte, 1000))
 		require.NoError(t, err)
 		require.Error(t, <-ended)
-		require.LessOrEqual(t, time.Since(began), requestLimit+time.Second)
+		require.LessOrEqual(t, time.Since(began), requestTimeout+time.Second)
 	})
 }
 
@@ -129,7 +129,7 @@ func TestServerRefusesEndlessHeaders(t *testing.T) {
 		client := listen(t, http.NotFoundHandler()).dial(t, ask)
 		sent := make(chan error)
 		go func() {
-			_, err := io.WriteString(client, "Authorization: Bearer "+strings.Repeat("x", 4*headerBytes))
+			_, err := io.WriteString(client, "Authorization: Bearer "+strings.Repeat("x", 4*maxHeaderBytes))
 			sent <- err
 		}()
 		response, err := http.ReadResponse(bufio.NewReader(client), nil)

@@ -121,9 +121,12 @@ func TestPublishedInASharedPool(t *testing.T) {
 		fabric := newSlice("f", "")
 		fabric.Spec.NodeName, fabric.Spec.Pool.Name = nil, "fabric"
 		shared := "  poolName: fabric\n  sharedWith: {allNodes: true}\n  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [z1]}]}]}\n"
-		w := newWorld(t, template("f", shared), inside, newNode("b"), fabric)
+		w := newWorld(t, template("f", shared)+template("e", ""), inside, newNode("b"), fabric)
 		published := func(node, driver string) bool {
-			return w.controller.observer.hasSlices(w.store.Current(), w.controller.observer.Caches.Nodes.Get(node), driver)
+			view := &plan.PodView{Node: w.controller.observer.Caches.Nodes.Get(node), Set: w.store.Current()}
+			registered, err := w.controller.observer.newDriver(view, nil).Registered(driver)
+			require.NoError(t, err)
+			return registered
 		}
 		require.True(t, published("a", "f"))
 		require.False(t, published("b", "f"))

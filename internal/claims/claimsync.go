@@ -3,56 +3,56 @@ package claims
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
-	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
-	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // claimReconciler keeps the entries of claims in step with the Pods that use them.
 type claimReconciler struct {
-	observer *observer
-	writer   *writer
-	loop     *loop.Loop[types.NamespacedName]
+	*writer
+	loop *loop.Loop[types.NamespacedName]
 }
 
-// reconcile repeats syncClaim a few times while others write the claim.
+// reconcile writes at most once, since the event of the write requeues the claim. It is repeated a few times while others
+// write the claim.
 func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	return retryConflicts(func(bool) error { return r.syncClaim(ctx, key) })
-}
-
-// syncClaim writes at most once, since the event of the write requeues the claim.
-func (r *claimReconciler) syncClaim(ctx context.Context, key types.NamespacedName) error {
-	o := r.observer
-	claim, err := o.Caches.Claims.Get(key)
-	set := o.Config.Current()
+	claim, err := r.Caches.Claims.Get(key)
+	set := r.Config.Current()
 	if err != nil || set == nil {
 		return nil
 	}
-	state := o.states.claimStateOf(claim.UID)
+	state := r.states.claimStateOf(claim.UID)
 	state.Lock()
 	defer state.Unlock()
 	node := facts.NodeOf(claim)
-	isFake := o.Caches.Nodes.Has(node)
+	isFake := r.Caches.Nodes.Has(node)
 	if isFake {
 		state.memory.Node = node
 	}
-	if !o.Owner.Acts(node, isFake) {
+	if !r.Owner.Acts(node, isFake) {
 		return nil
 	}
-	if claim, err = r.writer.latestClaim(ctx, state, claim); err != nil {
+	if claim, err = r.latestClaim(ctx, state, claim); err != nil {
 		return err
 	}
-	view := o.claimView(set, claim, state.memory)
+	view := &plan.ClaimView{Claim: claim, Set: set, Nodes: r.Caches.Nodes, Memory: state.memory, Consumers: r.Caches.Pods.Consumers(claim)}
+	view.Users = r.preparedConsumers(claim, view.Consumers, "")
+	namesPods := func(t *devices.Template) bool { return t.ClaimStatus.UsesPods }
+	if len(view.Users) > 0 && slices.ContainsFunc(set.Templates, namesPods) {
+		if node := r.Caches.Nodes.Get(view.Users[0].Spec.NodeName); node != nil {
+			view.Driver = r.newDriver(&plan.PodView{Node: node, Set: set}, r.DriverPods.On(node.Name))
+		}
+	}
 	next, planErr := plan.ForClaim(ctx, view, time.Now())
 	if next.NeedsUncached {
-		if view.Uncached, err = o.readUncachedConsumers(ctx, view.Claim); err != nil {
+		if view.Uncached, err = r.readUncachedConsumers(ctx, claim); err != nil {
 			return errors.Join(planErr, err)
 		}
 		view.Memory = next.Memory
@@ -65,20 +65,5 @@ func (r *claimReconciler) syncClaim(ctx context.Context, key types.NamespacedNam
 	if next.Write == nil {
 		return planErr
 	}
-	return errors.Join(planErr, r.writer.writeEntries(ctx, state, view.Claim, next.Write))
-}
-
-// claimView returns what the caches say of a claim.
-func (o *observer) claimView(set *config.Set, claim *resourcev1.ResourceClaim, memory plan.ClaimMemory) *plan.ClaimView {
-	consumers := o.Caches.Pods.Consumers(claim)
-	v := &plan.ClaimView{
-		Claim: claim, Set: set, Nodes: o.Caches.Nodes, Memory: memory,
-		Consumers: consumers, Users: o.preparedConsumers(claim, consumers, ""),
-	}
-	if len(v.Users) > 0 && templates.NamePods(set) {
-		if node := o.Caches.Nodes.Get(v.Users[0].Spec.NodeName); node != nil {
-			v.Driver = o.newDriver(&plan.PodView{Node: node, Set: set}, o.DriverPods.On(node.Name))
-		}
-	}
-	return v
+	return errors.Join(planErr, r.writeEntries(ctx, state, claim, next.Write))
 }

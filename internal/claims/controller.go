@@ -3,12 +3,16 @@ package claims
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -49,22 +53,19 @@ type Options struct {
 
 // New makes a Controller; Run starts it.
 func New(o Options) *Controller {
-	if o.KubeletRecorder == nil {
-		o.KubeletRecorder = noRecorder{}
-	}
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
 	observer := &observer{o, newStates()}
-	writer := &writer{observer, observer.states.metrics}
-	c := &Controller{
-		observer: observer,
-		pods:     &podReconciler{observer: observer, writer: writer},
-		claims:   &claimReconciler{observer: observer, writer: writer},
+	writer := &writer{observer}
+	c := &Controller{observer: observer, pods: &podReconciler{writer: writer}, claims: &claimReconciler{writer: writer}}
+	if o.KubeletRecorder != nil {
+		o.KubeletRecorder.CountInUse(observer.states.countInUse)
 	}
-	o.KubeletRecorder.CountInUse(observer.states.countInUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
-	c.claims.loop = loop.New("claims", c.claims.reconcile)
+	c.claims.loop = loop.New("claims", func(ctx context.Context, key types.NamespacedName) error {
+		return retryConflicts(func(bool) error { return c.claims.reconcile(ctx, key) })
+	})
 	o.Config.OnChange(c.enqueueAll)
 	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
 	if o.Kubelets != nil {
@@ -90,7 +91,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() { c.pods.retryHealthSupport(ctx) })
+	running.Go(func() { wait.UntilWithContext(ctx, c.pods.retryHealth, healthRetryInterval) })
 	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended
@@ -104,10 +105,41 @@ func (c *Controller) IsPrepared(claim types.UID) bool {
 
 // FailureOf returns why preparing fails for one of the consumers of a claim, or "".
 func (c *Controller) FailureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
-	return c.observer.states.failureOf(consumers)
+	states := c.observer.states
+	states.mu.Lock()
+	defer states.mu.Unlock()
+	for _, consumer := range consumers {
+		if failure := states.waiting[consumer.UID].failure; failure != "" {
+			return failure
+		}
+	}
+	return ""
 }
 
 // Changes counts the changes of Pods, of claims, and of what is prepared.
 func (c *Controller) Changes() uint64 {
 	return c.observer.states.changes.Load()
+}
+
+// Waiting is a Pod on a fake node whose claims are not prepared yet.
+type Waiting struct {
+	Pod *corev1.Pod
+	// Failure is why the last try failed, and Retry the time of the next one. Both are empty if nothing has failed.
+	Failure string
+	Retry   time.Time
+}
+
+// Waiting lists the Pods that wait for this replica, in no order.
+func (c *Controller) Waiting() []Waiting {
+	states := c.observer.states
+	states.mu.Lock()
+	reasons := slices.Collect(maps.Values(states.waiting))
+	states.mu.Unlock()
+	var all []Waiting
+	for _, why := range reasons {
+		if pod := c.observer.Caches.Pods.Get(why.pod); pod != nil {
+			all = append(all, Waiting{Pod: pod, Failure: why.failure, Retry: why.retry})
+		}
+	}
+	return all
 }

@@ -25,52 +25,49 @@ type Kubelets interface {
 	OnChange(node func(name string), pod func(key types.NamespacedName))
 }
 
-// drivers combines the drivers with templates and the real ones. Each driver is one of the two.
-type drivers struct {
-	templates, real plan.Driver
+// nodeDrivers are all drivers of a node. Each has templates or is a real one.
+type nodeDrivers struct {
+	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.
+	plan.Driver
+	real plan.Driver
 }
 
 // driverFor returns which of the two answers for a driver.
-func (d *drivers) driverFor(driver string) plan.Driver {
+func (d *nodeDrivers) driverFor(driver string) plan.Driver {
 	if d.real.Has(driver) {
 		return d.real
 	}
-	return d.templates
+	return d.Driver
 }
 
 // Has implements plan.Driver.
-func (d *drivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
+func (d *nodeDrivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
 
 // Registered implements plan.Driver.
-func (d *drivers) Registered(driver string) (bool, error) {
+func (d *nodeDrivers) Registered(driver string) (bool, error) {
 	return d.driverFor(driver).Registered(driver)
 }
 
 // Prepare implements plan.Driver. Real drivers are asked only if no template fails.
-func (d *drivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
-	if answer, err := d.templates.Prepare(claims); err != nil {
+func (d *nodeDrivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Prepare(claims); err != nil {
 		return answer, err
 	}
 	return d.real.Prepare(claims)
 }
 
-// Entries implements plan.Driver. Real drivers write their entries themselves.
-func (d *drivers) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
-	return d.templates.Entries(claim, pods)
-}
-
 // Unprepare implements plan.Driver. Real drivers are asked only if no template fails.
-func (d *drivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
-	if answer, err := d.templates.Unprepare(last); err != nil {
+func (d *nodeDrivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Unprepare(last); err != nil {
 		return answer, err
 	}
 	return d.real.Unprepare(last)
 }
 
 // ReportsHealth implements plan.Driver.
-func (d *drivers) ReportsHealth() bool { return d.templates.ReportsHealth() || d.real.ReportsHealth() }
+func (d *nodeDrivers) ReportsHealth() bool { return d.Driver.ReportsHealth() || d.real.ReportsHealth() }
 
 // Health implements plan.Driver.
-func (d *drivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
 	return d.driverFor(result.Driver).Health(pod, claim, result)
 }

@@ -20,7 +20,7 @@ func (c *Controller) addHandlers() {
 		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(old, pod *observe.Pod) {
 			if cached.Older(pod.ResourceVersion, old.ResourceVersion) {
-				c.observer.states.recordRestore()
+				c.observer.states.restoredAt.Store(time.Now().UnixNano())
 			}
 			c.podChanged(pod, false)
 		},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -36,24 +35,21 @@ func (r *podReconciler) recordHealthSupport(ctx context.Context, statuses []core
 	}
 }
 
-// retryHealthSupport retries to show the health of devices until ctx ends, since an upgrade of the API server may turn
-// its feature gate on.
-func (r *podReconciler) retryHealthSupport(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(context.Context) {
-		if r.healthDropped.Swap(false) {
-			r.enqueueForHealth(healthRetryPods)
-		}
-	}, healthRetryInterval)
+// retryHealth shows the health of devices of some Pods again if the API server has dropped it, since an upgrade may have
+// turned its feature gate on.
+func (r *podReconciler) retryHealth(context.Context) {
+	if r.healthDropped.Swap(false) {
+		r.enqueueForHealth(healthRetryPods)
+	}
 }
 
 // enqueueForHealth queues up to count Pods that may have health to show.
 func (r *podReconciler) enqueueForHealth(count int) {
-	o := r.observer
-	for pod := range o.Caches.Pods.All() {
+	for pod := range r.Caches.Pods.All() {
 		if count <= 0 {
 			return
 		}
-		if pod.HasClaims() && !pod.Terminal && o.Caches.Nodes.Has(pod.Node) && o.Owner.Acts(pod.Node, true) {
+		if pod.HasClaims() && !pod.Terminal && r.Caches.Nodes.Has(pod.Node) && r.Owner.Acts(pod.Node, true) {
 			r.loop.Add(observe.Key(pod))
 			count--
 		}

@@ -39,3 +39,9 @@ func newSlice(driver, node string) *resourcev1.ResourceSlice {
 	slice.Spec = resourcev1.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node}, Devices: []resourcev1.Device{{Name: "gpu-0"}}}
 	return slice
 }
+
+// countPrepared counts the claims that are prepared for any Pod.
+func (s *account) countPrepared() int {
+	_, all := s.countInUse()
+	return all
+}

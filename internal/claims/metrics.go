@@ -15,7 +15,7 @@ type metrics struct {
 	podWrites            *prometheus.CounterVec
 }
 
-func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
+func newMetrics(inUse func() (byDriver map[string]int, all int), waiting func() map[string]int) *metrics {
 	m := &metrics{
 		all: prometheus.NewRegistry(),
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
@@ -44,26 +44,20 @@ func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
 			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
 		}, []string{"operation", "result"}),
 	}
-	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	waitingDesc := prometheus.NewDesc("kwok_dra_waiting_pods",
+		"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
+	waitingPods := prometheus.CollectorFunc(func(metrics chan<- prometheus.Metric) { // counts at each scrape
+		for reason, count := range waiting() {
+			metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
+		}
+	})
+	prepared := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kwok_dra_prepared_claims",
 		Help: "ResourceClaims that are prepared for a Pod now.",
-	}, func() float64 { return float64(prepared()) })
-	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse, waitingPods(waiting))
+	}, func() float64 {
+		_, all := inUse()
+		return float64(all)
+	})
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, prepared, waitingPods)
 	return m
-}
-
-// waitingPods is a collector that counts at each scrape.
-type waitingPods func() map[string]int
-
-var waitingDesc = prometheus.NewDesc("kwok_dra_waiting_pods",
-	"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
-
-// Describe implements prometheus.Collector.
-func (w waitingPods) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- waitingDesc }
-
-// Collect implements prometheus.Collector.
-func (w waitingPods) Collect(metrics chan<- prometheus.Metric) {
-	for reason, count := range w() {
-		metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
-	}
 }

@@ -30,19 +30,26 @@ type observer struct {
 // newDriver returns what is known of the drivers of a view's node, given the driver Pods on it. The view's Pod is nil in a
 // look at a claim.
 func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
-	published := templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (has, known bool) {
-		if has := o.hasSlices(v.Set, v.Node, driver); has || v.Claims.Live == nil {
+	hasSlices := func(driver string) (has, known bool) {
+		isCached := func(key facts.SlicesKey) bool {
+			return slices.ContainsFunc(o.Caches.Slices.Of(key), func(s *facts.Slice) bool { return s.Driver == driver })
+		}
+		has = isCached(facts.NodeKey(v.Node.Name)) || slices.ContainsFunc(v.Set.Shared(), func(t *devices.Template) bool {
+			return t.Driver == driver && t.Selects(v.Node) && isCached(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()})
+		})
+		if has || v.Claims.Live == nil {
 			return has, true
 		}
 		has, known = v.Claims.Live.HaveSlices[driver]
 		return has, known
-	}}
-	ofTemplates := templates.New(v.Set, v.Node, published, pods)
+	}
+	ofTemplates := templates.New(v.Set, v.Node, templates.Slices{Of: hasSlices, Have: o.Caches.Slices.HaveDevice}, pods)
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {
 		return ofTemplates
 	}
 	ofKubelet := o.Kubelets.Driver(v.Pod, v.Node, v.Set.HasDriver)
-	return &drivers{templates: ofTemplates.Except(ofKubelet.Has), real: ofKubelet}
+	ofTemplates.IsReal = ofKubelet.Has
+	return &nodeDrivers{ofTemplates, ofKubelet}
 }
 
 // readNeed reads from the API server what a view lacks.
@@ -62,32 +69,19 @@ func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Nee
 		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
 		return err
 	}
-	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
-	if err != nil && !apierrors.IsNotFound(err) {
+	claim, err := o.Client.ResourceV1().ResourceClaims(v.Pod.Namespace).Get(ctx, need.Claim, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		v.Claims.Live.Claims[need.Claim] = observe.SlimClaim(claim)
+	case apierrors.IsNotFound(err):
+		v.Claims.Live.Claims[need.Claim] = nil
+	default:
 		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
 	}
-	v.Claims.Live.Claims[need.Claim] = claim
 	return nil
 }
 
-// liveClaim gets a claim from the API server.
-func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
-	claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return observe.SlimClaim(claim), nil
-}
-
-// hasSlices reports whether the cache has slices of a driver on a node, or in a pool that the node shares.
-func (o *observer) hasSlices(set *config.Set, node *corev1.Node, driver string) bool {
-	cached, isOfDriver := o.Caches.Slices, func(s *facts.Slice) bool { return s.Driver == driver }
-	return slices.ContainsFunc(cached.Of(facts.NodeKey(node.Name)), isOfDriver) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
-		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(cached.Of(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()}), isOfDriver)
-	})
-}
-
-// hasLiveSlices is like hasSlices, but asks the API server.
+// hasLiveSlices asks the API server whether there are slices of a driver on a node, or in a pool that the node shares.
 func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
 	for _, name := range []string{node.Name, ""} {
 		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}
@@ -109,23 +103,16 @@ func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *cor
 // on several nodes can use, so that only one replica writes the claim; the replica of the node acts for all others. Claims
 // of real drivers count as others: those drivers write them themselves, and only the replica of the node reaches them.
 func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
+	set := o.Config.Current()
+	hasTemplate := func(r resourcev1.DeviceRequestAllocationResult) bool { return set.HasDriver(r.Driver) }
+	mayBeReal := set != nil && o.Kubelets != nil && o.Kubelets.Enabled()
 	if slices.ContainsFunc(claims, func(claim *resourcev1.ResourceClaim) bool {
-		return claim.Status.Allocation != nil && facts.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
+		return claim.Status.Allocation != nil && facts.NodeOf(claim) == "" &&
+			(!mayBeReal || slices.ContainsFunc(claim.Status.Allocation.Devices.Results, hasTemplate))
 	}) {
 		return o.Owner.Leads()
 	}
 	return o.Owner.Acts(node.Name, true)
-}
-
-// isOfRealDrivers reports whether real drivers can register, and no device of an allocated claim is of a template.
-func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
-	set := o.Config.Current()
-	if set == nil || o.Kubelets == nil || !o.Kubelets.Enabled() {
-		return false
-	}
-	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
-		return set.HasDriver(r.Driver)
-	})
 }
 
 // readUncachedConsumers gets the Pods that a claim is reserved for and that the cache lacks. The result is never nil.

@@ -1,6 +1,8 @@
 package claims
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unique"
@@ -29,13 +31,6 @@ const (
 	unprepareResources = "UnprepareResources"
 )
 
-// noRecorder records nothing.
-type noRecorder struct{}
-
-func (noRecorder) CountInUse(func() (byDriver map[string]int, all int)) {}
-func (noRecorder) Operation(string, time.Duration, bool)                {}
-func (noRecorder) OperationCall(string, string, string, time.Duration)  {}
-
 // kubeletOperation is an operation of a Pod that the kubelet measures, and the time since when it is due.
 type kubeletOperation struct {
 	name  string
@@ -52,7 +47,7 @@ func (r *podReconciler) startOperation(s *podSync) {
 	case facts.ReadyToStart(pod) == corev1.ConditionTrue:
 		name = ""
 	default:
-		if bound, known := r.observer.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
+		if bound, known := r.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
 			began = bound.(boundPod).at // the Pod has been queued since
 		}
 	}
@@ -62,15 +57,15 @@ func (r *podReconciler) startOperation(s *podSync) {
 }
 
 // finishOperation records an operation that has ended for now, and its calls of drivers with templates. The kubelets
-// record the calls of real drivers.
-func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
+// record the calls of real drivers. The drivers are those of all claims of the Pod if called is nil.
+func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], failure *plan.Failure) {
 	operation := s.state.operation
 	s.state.operation.name = ""
-	if operation.name == "" || s.state.standby {
+	if operation.name == "" || s.state.standby || r.KubeletRecorder == nil {
 		return
 	}
 	took, code := time.Since(operation.began), "OK"
-	r.observer.KubeletRecorder.Operation(operation.name, took, failure != nil)
+	r.KubeletRecorder.Operation(operation.name, took, failure != nil)
 	switch {
 	case failure == nil:
 	case failure.Reason == plan.ReasonUnavailable:
@@ -78,9 +73,16 @@ func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], fa
 	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters: // which the call returns with OK
 		return // a kubelet fails before it calls drivers
 	}
-	for driver := range drivers {
-		if hasTemplates(s.view.Driver, driver) {
-			r.observer.KubeletRecorder.OperationCall(driver, operation.name, code, took)
+	if called == nil {
+		called = driversOf(slices.Collect(maps.Values(s.view.Claims.Known))...)
+	}
+	ofTemplates := s.view.Driver
+	if all, ok := ofTemplates.(*nodeDrivers); ok {
+		ofTemplates = all.Driver
+	}
+	for driver := range called {
+		if ofTemplates.Has(driver) {
+			r.KubeletRecorder.OperationCall(driver, operation.name, code, took)
 		}
 	}
 }
@@ -88,67 +90,48 @@ func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], fa
 // recordGonePod records that the claims of a deleted Pod are unprepared. Which drivers were real is no longer known, so
 // calls are recorded only if no driver can be.
 func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string]) {
-	if state == nil || drivers == nil || state.standby {
+	if drivers == nil || state.standby || r.KubeletRecorder == nil {
 		return
 	}
 	took := time.Duration(0)
 	if state.operation.name == unprepareResources {
 		took = time.Since(state.operation.began)
 	}
-	r.observer.KubeletRecorder.Operation(unprepareResources, took, false)
-	if r.observer.Kubelets != nil && r.observer.Kubelets.Enabled() {
+	r.KubeletRecorder.Operation(unprepareResources, took, false)
+	if r.Kubelets != nil && r.Kubelets.Enabled() {
 		return
 	}
 	for driver := range drivers {
-		if set := r.observer.Config.Current(); set != nil && set.HasDriver(driver) {
-			r.observer.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
+		if set := r.Config.Current(); set != nil && set.HasDriver(driver) {
+			r.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
 		}
 	}
 }
 
-// hasTemplates reports whether a driver has templates and is not a real one on the node.
-func hasTemplates(of plan.Driver, driver string) bool {
-	if both, ok := of.(*drivers); ok {
-		return both.templates.Has(driver)
-	}
-	return of.Has(driver)
-}
-
-// driversOfClaims returns the drivers of the claims in a view.
-func driversOfClaims(v *plan.PodView) sets.Set[string] {
+// driversOf returns the drivers of the devices of claims.
+func driversOf(claims ...*resourcev1.ResourceClaim) sets.Set[string] {
 	names := sets.New[string]()
-	for _, claim := range v.Claims.Known {
-		names.Insert(driverNamesOf(claim).splitNames()...)
+	for _, claim := range claims {
+		if claim.Status.Allocation != nil {
+			for i := range claim.Status.Allocation.Devices.Results {
+				names.Insert(claim.Status.Allocation.Devices.Results[i].Driver)
+			}
+		}
 	}
 	return names
 }
-
-// driverNames are the names of the drivers of a claim. Most claims have the same, so these are stored once.
-type driverNames struct{ joined unique.Handle[string] }
-
-func driverNamesOf(claim *resourcev1.ResourceClaim) driverNames {
-	names := sets.New[string]()
-	if claim.Status.Allocation != nil {
-		for i := range claim.Status.Allocation.Devices.Results {
-			names.Insert(claim.Status.Allocation.Devices.Results[i].Driver)
-		}
-	}
-	return driverNames{unique.Make(strings.Join(sets.List(names), " "))} // names contain no spaces
-}
-
-func (n driverNames) splitNames() []string { return strings.Fields(n.joined.Value()) }
 
 // countInUse counts the prepared claims, by driver and in total.
 func (s *account) countInUse() (byDriver map[string]int, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byName := map[driverNames]int{}
+	byName := map[unique.Handle[string]]int{}
 	for _, users := range s.users {
 		byName[users.drivers]++
 	}
 	byDriver = map[string]int{}
 	for names, count := range byName {
-		for _, driver := range names.splitNames() {
+		for driver := range strings.FieldsSeq(names.Value()) {
 			byDriver[driver] += count
 		}
 	}

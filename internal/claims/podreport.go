@@ -27,13 +27,15 @@ const configPollInterval = 2 * time.Second
 
 // reportPrepareFailure reports a failure as the kubelet does, and schedules the retry.
 func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, delay time.Duration) {
-	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-	r.finishOperation(s, driversOfClaims(s.view), failure)
-	r.emitFailedPrepare(s, failure)
-	r.acknowledgeFailure(s, failure)
+	r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
+	r.finishOperation(s, nil, failure)
+	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
+	if r.Kubelets != nil {
+		r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
+	}
 	retry := time.Now().Add(delay)
 	if s.isWaiting() {
-		r.observer.states.recordFailure(s.key, s.state.uid, failure, retry)
+		r.states.recordFailure(s.key, s.state.uid, failure, retry)
 	}
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, retry)
 	klog.FromContext(ctx).V(2).Info("Failed to prepare the claims of the pod",
@@ -43,8 +45,10 @@ func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, fa
 
 // reportUnprepareFailure reports that the claims of a Pod that ends cannot be unprepared yet, and schedules the retry.
 func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, delay time.Duration) {
-	r.finishOperation(s, driversOfClaims(s.view), failure)
-	r.acknowledgeFailure(s, failure)
+	r.finishOperation(s, nil, failure)
+	if r.Kubelets != nil {
+		r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
+	}
 	s.state.memory.UnprepareFailed = true
 	if last := &s.state.unprepareEvent; last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 		*last = reportedFailure{failure.Error(), time.Now()}
@@ -52,13 +56,6 @@ func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, 
 		klog.FromContext(ctx).V(2).Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 	}
 	r.loop.AddAfter(s.key, delay)
-}
-
-// acknowledgeFailure has real drivers asked again, if the failure is their answer.
-func (r *podReconciler) acknowledgeFailure(s *podSync, failure *plan.Failure) {
-	if kubelets := r.observer.Kubelets; kubelets != nil {
-		kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
-	}
 }
 
 // reportError reports an error of the API server that lasts, and handles a failure that was found while writing. Other
@@ -72,11 +69,11 @@ func (r *podReconciler) reportError(ctx context.Context, s *podSync, err error) 
 	case loop.LostRace(err): // the Pod or the claim is gone or has changed
 		return err
 	}
-	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
+	r.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
 	// The API server returns Invalid for what a status may not contain for lack of permission.
 	isForbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if isForbidden || r.loop.NumRequeues(s.key) >= loop.FailuresBeforeEvent {
-		r.emitFailedPrepare(s, err)
+		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
 	}
 	return err
 }
@@ -88,25 +85,20 @@ func (r *podReconciler) reportMissingConfig(s *podSync) {
 		return
 	}
 	r.loop.AddAfter(s.key, configPollInterval)
-	pending := r.observer.Config.Pending()
+	pending := r.Config.Pending()
 	if pending == nil || pending.Error() == s.state.reportedPending {
 		return
 	}
-	if claims := slices.Collect(maps.Values(r.observer.Caches.Claims.Of(s.view.Pod))); s.view.Standby(claims) {
+	if claims := slices.Collect(maps.Values(r.Caches.Claims.Of(s.view.Pod))); s.view.Standby(claims) {
 		return
 	}
 	s.state.reportedPending = pending.Error()
-	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.emitFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
-}
-
-// emitFailedPrepare emits the kubelet's event for claims that cannot be prepared.
-func (r *podReconciler) emitFailedPrepare(s *podSync, err error) {
-	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
+	r.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
+	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
 }
 
 // emitEvent emits a warning on the Pod in the name of its node's kubelet.
 func (r *podReconciler) emitEvent(s *podSync, reason string, message error) {
-	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
+	recorder := r.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
 	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
-	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/expectations"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -29,9 +28,8 @@ const retryJitter = 0.5
 
 // podReconciler prepares and unprepares the claims of Pods.
 type podReconciler struct {
-	observer *observer
-	writer   *writer
-	loop     *loop.Loop[types.NamespacedName]
+	*writer
+	loop *loop.Loop[types.NamespacedName]
 	// healthDropped says that the API server drops allocatedResourcesStatus, since its feature gate
 	// ResourceHealthStatus is off. It is reset each healthRetryInterval, to try again.
 	healthDropped, healthDropReported atomic.Bool
@@ -46,28 +44,33 @@ type podSync struct {
 
 // reconcile does everything for a Pod that can be done now.
 func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	o := r.observer
-	pod := o.Caches.Pods.Get(key)
+	pod := r.Caches.Pods.Get(key)
 	if pod == nil {
-		r.recordGonePod(o.states.forgetPod(key, ""))
+		r.recordGonePod(r.states.forgetPod(key, ""))
 		return nil
 	}
-	r.recordGonePod(o.states.forgetPod(key, pod.UID))
-	state := o.states.podStateOf(key, pod.UID)
-	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
+	r.recordGonePod(r.states.forgetPod(key, pod.UID))
+	state := r.states.podStateOf(key, pod.UID)
+	node := r.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil { // not a fake one, or deleted
-		o.states.markUnprepared(state)
+		r.states.markUnprepared(state)
 		return nil
 	}
-	pod, err := o.freshestPod(ctx, state, pod)
+	pod, err := r.freshestPod(ctx, state, pod)
 	if pod == nil || err != nil {
 		return err
 	}
-	s := &podSync{key, state, o.podView(pod, node, set, state.memory)}
-	if set == nil {
+	view := &plan.PodView{Pod: pod, Node: node, Set: r.Config.Current(), Memory: state.memory}
+	view.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !r.actsFor(node, claims) }
+	view.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
+		return r.preparedConsumers(claim, r.Caches.Pods.Consumers(claim), pod.UID)
+	}
+	s := &podSync{key, state, view}
+	if view.Set == nil {
 		r.reportMissingConfig(s)
 		return nil
 	}
+	view.Driver = r.newDriver(view, r.DriverPods.On(node.Name))
 	r.startOperation(s)
 	if err := r.syncPod(ctx, s); err != nil {
 		return r.reportError(ctx, s, err)
@@ -97,30 +100,24 @@ func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1
 	}
 	if cached.Older(live.ResourceVersion, string(last)) {
 		klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
-		o.states.recordRestore()
+		o.states.restoredAt.Store(time.Now().UnixNano())
 	}
 	facts.KeepClaimNames(live, pod)
 	return o.states.recordPodAnswer(state, live), nil
 }
 
-// podView returns what the caches say of a Pod. Set is nil if no configuration is active.
-func (o *observer) podView(pod *corev1.Pod, node *corev1.Node, set *config.Set, memory plan.PodMemory) *plan.PodView {
-	v := &plan.PodView{Pod: pod, Node: node, Set: set, Memory: memory}
-	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
-		return o.preparedConsumers(claim, o.Caches.Pods.Consumers(claim), pod.UID)
-	}
-	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(node, claims) }
-	if set != nil {
-		v.Driver = o.newDriver(v, o.DriverPods.On(node.Name))
-	}
-	return v
-}
-
 // syncPod plans and applies until nothing is left to write: each write of the Pod's status returns the Pod
-// that the next plan is made of.
+// that the next plan is made of. What a plan needs beside the caches is read before the plan is made again.
 func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
-		next, err := r.planPod(ctx, s)
+		s.view.Claims.Known = r.Caches.Claims.Of(s.view.Pod) // may have changed while the last plan was applied
+		s.view.HealthDropped = r.healthDropped.Load()
+		next, err := plan.ForPod(ctx, s.view, time.Now())
+		for err == nil && next.Need != nil {
+			if err = r.readNeed(ctx, s.view, next.Need); err == nil {
+				next, err = plan.ForPod(ctx, s.view, time.Now())
+			}
+		}
 		r.recordProgress(s, &next)
 		if err != nil {
 			return err
@@ -135,25 +132,9 @@ func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	}
 }
 
-// planPod plans, and reads from the API server what the plan needs.
-func (r *podReconciler) planPod(ctx context.Context, s *podSync) (plan.PodPlan, error) {
-	s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // may have changed while the last plan was applied
-	s.view.HealthDropped = r.healthDropped.Load()
-	if s.view.Claims.Live != nil {
-		s.view.Claims.Live = plan.NewLive() // what was read for the last plan is out of date
-	}
-	next, err := plan.ForPod(ctx, s.view, time.Now())
-	for err == nil && next.Need != nil {
-		if err = r.observer.readNeed(ctx, s.view, next.Need); err == nil {
-			next, err = plan.ForPod(ctx, s.view, time.Now())
-		}
-	}
-	return next, err
-}
-
 // recordProgress keeps the account of what is prepared, and of the Pods that wait for that.
 func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
-	states := r.observer.states
+	states := r.states
 	s.state.standby = next.Standby
 	if s.isWaiting() {
 		states.recordWaiting(s.key, s.state.uid)
@@ -184,17 +165,21 @@ func (s *podSync) isWaiting() bool {
 // applyPlan writes what a plan says: entries of claims first, then the Pod's status.
 func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.PodPlan) error {
 	for _, entries := range next.Entries {
-		if err := r.writer.prepareClaim(ctx, s, entries); err != nil {
+		if err := r.prepareClaim(ctx, s, entries); err != nil {
 			return err
 		}
 	}
 	for _, entries := range next.Entries { // a claim may have been deallocated while the others were written
-		if err := r.writer.confirmUnchanged(ctx, s, entries.Claim); err != nil {
+		state := r.states.claimStateOf(entries.Claim.UID)
+		state.Lock()
+		_, err := r.confirmClaim(ctx, s, state, entries.Claim)
+		state.Unlock()
+		if err != nil {
 			return err
 		}
 	}
 	if next.Call != nil {
-		r.observer.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
+		r.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
 	switch {
 	case next.Failure != nil:
@@ -208,7 +193,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	if next.Patch == nil {
 		return nil
 	}
-	err := r.writer.patchPod(ctx, s, next.Patch)
+	err := r.patchPod(ctx, s, next.Patch)
 	switch operation := next.Patch.Operation; {
 	case operation == plan.PatchHealth && apierrors.IsInvalid(err):
 		klog.FromContext(ctx).V(2).Info("The containers of the pod have changed; waiting for the event", "pod", s.key, "err", err)
@@ -217,8 +202,8 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		return err
 	case operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
-		r.observer.states.recordReady(s.key, s.state.uid)
-		r.finishOperation(s, driversOfClaims(s.view), nil)
+		r.states.recordReady(s.key, s.state.uid)
+		r.finishOperation(s, nil, nil)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case operation == plan.PatchHealth:
 		r.recordHealthSupport(ctx, s.view.Pod.Status.ContainerStatuses)

@@ -2,9 +2,11 @@ package claims
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -57,8 +59,9 @@ const preparing = "preparing"
 // claimUsers are the Pods that a claim is prepared for.
 type claimUsers struct {
 	pods []types.UID
-	// drivers are the drivers of the claim's devices.
-	drivers driverNames
+	// drivers are the names of the drivers of the claim's devices, separated by spaces. Most claims have the same, so these
+	// are stored once.
+	drivers unique.Handle[string]
 }
 
 // boundPod says when a Pod was first seen bound. Pods that were bound before the start have none.
@@ -108,7 +111,7 @@ type claimState struct {
 
 func newStates() *states {
 	s := &states{account: account{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
-	s.metrics = newMetrics(s.countPrepared, s.waitingPods)
+	s.metrics = newMetrics(s.countInUse, s.waitingPods)
 	return s
 }
 
@@ -160,18 +163,6 @@ func (s *account) waitingPods() map[string]int {
 	return counts
 }
 
-// failureOf returns why preparing fails for one of the Pods that a claim is reserved for, or "".
-func (s *account) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, consumer := range consumers {
-		if failure := s.waiting[consumer.UID].failure; failure != "" {
-			return failure
-		}
-	}
-	return ""
-}
-
 // podStateOf returns the state of a Pod. The key must have no state of another Pod.
 func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
 	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
@@ -213,14 +204,6 @@ func (s *states) recordPodAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 // and a reflector waits up to 30 s before it lists again.
 const staleAfterRestore = 2 * expectations.Limit
 
-// recordRestore records that etcd has been restored from a backup.
-func (s *states) recordRestore() { s.restoredAt.Store(time.Now().UnixNano()) }
-
-// isRestored reports whether etcd was restored a short time ago. No known version of an object is reliable then.
-func (s *states) isRestored() bool {
-	return time.Since(time.Unix(0, s.restoredAt.Load())) < staleAfterRestore
-}
-
 // markPrepared records that claims are prepared for a Pod, and counts the claims of which it is the first user. A claim
 // that was deleted and created again replaces the old one of its name.
 func (s *account) markPrepared(state *podState, claims ...*resourcev1.ResourceClaim) {
@@ -237,7 +220,7 @@ func (s *account) markPrepared(state *podState, claims ...*resourcev1.ResourceCl
 		}
 		state.claims = append(state.claims, now)
 		users := s.users[claim.UID]
-		users.pods, users.drivers = append(users.pods, state.uid), driverNamesOf(claim)
+		users.pods, users.drivers = append(users.pods, state.uid), unique.Make(strings.Join(sets.List(driversOf(claim)), " "))
 		s.users[claim.UID] = users
 		if len(users.pods) == 1 {
 			s.changes.Add(1)
@@ -276,7 +259,7 @@ func (s *account) releaseClaim(state *podState, claim types.UID) (drivers []stri
 	if !state.standby {
 		s.metrics.unprepares.Inc()
 	}
-	return users.drivers.splitNames()
+	return strings.Fields(users.drivers.Value())
 }
 
 // usersOf lists the Pods that a claim is prepared for.
@@ -284,11 +267,4 @@ func (s *account) usersOf(claim types.UID) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.users[claim].pods)
-}
-
-// countPrepared counts the claims that are prepared for any Pod.
-func (s *account) countPrepared() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.users)
 }

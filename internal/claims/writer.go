@@ -13,9 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -28,10 +27,7 @@ import (
 )
 
 // writer writes to Pods and claims what a plan says.
-type writer struct {
-	observer *observer
-	metrics  *metrics
-}
+type writer struct{ *observer }
 
 // conflict is a lost race for a claim. The winner's version has been read.
 type conflict struct{ error }
@@ -56,15 +52,12 @@ func retryConflicts(sync func(isLast bool) error) error {
 // prepareClaim makes a claim show the entries that a Pod needs. Pods that share a claim write it one after the other, so
 // the second finds it written, and names the first.
 func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entries) error {
-	state := w.observer.states.claimStateOf(want.Claim.UID)
+	state := w.states.claimStateOf(want.Claim.UID)
 	state.Lock()
 	defer state.Unlock()
 	state.memory.UnusedSince = time.Time{}
 	err := retryConflicts(func(isLast bool) error {
-		claim, err := w.latestClaim(ctx, state, want.Claim)
-		if err == nil {
-			err = w.checkUnchanged(s, want.Claim, claim)
-		}
+		claim, err := w.confirmClaim(ctx, s, state, want.Claim)
 		if err != nil {
 			return err
 		}
@@ -87,42 +80,43 @@ func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entrie
 		})
 	})
 	if err == nil {
-		w.observer.states.markPrepared(s.state, want.Claim)
+		w.states.markPrepared(s.state, want.Claim)
 	}
 	return err
 }
 
-// confirmUnchanged returns a conflict if a claim has changed since the Pod was planned. It runs before the Pod becomes ready.
-func (w *writer) confirmUnchanged(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
-	state := w.observer.states.claimStateOf(planned.UID)
-	state.Lock()
-	defer state.Unlock()
+// confirmClaim returns the newest version of a claim, or a conflict if the claim was deleted, deallocated or allocated again
+// since the Pod was planned. The state must be locked.
+func (w *writer) confirmClaim(ctx context.Context, s *podSync, state *claimState, planned *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	now, err := w.latestClaim(ctx, state, planned)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return w.checkUnchanged(s, planned, now)
-}
-
-// checkUnchanged returns a conflict if a claim was deleted, deallocated or allocated again since the Pod was planned.
-func (w *writer) checkUnchanged(s *podSync, planned, now *resourcev1.ResourceClaim) error {
-	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
+	seen := w.Caches.Claims.Observed(observe.Key(planned))
 	isGone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
 	if isGone {
-		w.observer.states.claims.Delete(planned.UID) // its deletion may have been handled before claimStateOf
+		w.states.claims.Delete(planned.UID) // its deletion may have been handled before claimStateOf
 	}
 	before, after := planned.Status.Allocation, now.Status.Allocation
-	isUnchanged := !isGone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
-		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
-	if isUnchanged { // parameters do not count: the API server may reformat them
-		return nil
+	if !isGone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil && before.AllocationTimestamp.Equal(after.AllocationTimestamp) &&
+		apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results) { // parameters do not count: the API server may reformat them
+		return now, nil
 	}
-	return apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
+	return nil, apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
 }
 
-// writeEntries makes the entries a field manager's only ones in a claim, and touches no entries of others. The UID protects
-// another claim of the name. The resource version, except in a last try, protects a claim that has changed since: another
-// replica may have written it, or new Pods use it. The state keeps the claim that the API server returns, for the next look.
+// entriesPatch is what a field manager applies to a claim. The UID protects another claim of the name. The resource version,
+// if set, protects a claim that has changed since: another replica may have written it, or new Pods use it.
+type entriesPatch struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Devices []resourcev1.AllocatedDeviceStatus `json:"devices,omitempty"`
+	} `json:"status"`
+}
+
+// writeEntries makes the entries a field manager's only ones in a claim, and touches no entries of others. It applies them,
+// or updates the claim if nothing else can write it. The state keeps the claim that the API server returns, for the next look.
 func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, planned *plan.ClaimWrite) error {
 	write, now := *planned, metav1.Now()
 	write.Entries = slices.Clone(write.Entries)
@@ -133,8 +127,28 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 			entry.Conditions[j].LastTransitionTime = transitionTime(claim, facts.EntryID(entry), entry.Conditions[j], now)
 		}
 	}
-	stored, err := w.applyOrUpdate(ctx, claim, &write)
-	w.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
+	patch := entriesPatch{
+		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "ResourceClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
+	}
+	patch.Status.Devices = write.Entries
+	if !write.AnyVersion {
+		patch.ResourceVersion = claim.ResourceVersion
+	}
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encode entries of ResourceClaim %s: %w", observe.Key(claim), err)
+	}
+	var stored *resourcev1.ResourceClaim
+	needsUpdate := write.NeedsUpdate(claim)
+	if !needsUpdate {
+		options := metav1.PatchOptions{FieldManager: write.Manager, Force: new(true)}
+		stored, err = w.Client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.ApplyPatchType, encoded, options, "status")
+	}
+	if needsUpdate || changesAllocation(err) {
+		stored, err = w.updateStatus(ctx, claim, &write)
+	}
+	w.states.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
 	if apierrors.IsConflict(err) && w.rereadClaim(ctx, state, claim) {
 		err = conflict{err}
 	}
@@ -143,26 +157,6 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 	}
 	w.recordClaimAnswer(state, stored)
 	return nil
-}
-
-// applyOrUpdate writes the entries by server-side apply, or by an update if nothing else can write the claim.
-func (w *writer) applyOrUpdate(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
-	if write.NeedsUpdate(claim) {
-		return w.updateStatus(ctx, claim, write)
-	}
-	status := resourcev1ac.ResourceClaimStatus()
-	for i := range write.Entries {
-		status.WithDevices(applyEntry(&write.Entries[i]))
-	}
-	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithStatus(status)
-	if !write.AnyVersion {
-		config.WithResourceVersion(claim.ResourceVersion)
-	}
-	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
-	if changesAllocation(err) {
-		return w.updateStatus(ctx, claim, write)
-	}
-	return stored, err
 }
 
 // changesAllocation reports whether the API server rejected a patch because it would change the allocation. The API server
@@ -175,7 +169,7 @@ func changesAllocation(err error) bool {
 
 // updateStatus updates the whole status, which keeps opaque parameters byte for byte.
 func (w *writer) updateStatus(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
-	claims := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace)
+	claims := w.Client.ResourceV1().ResourceClaims(claim.Namespace)
 	live, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -190,42 +184,12 @@ func (w *writer) updateStatus(ctx context.Context, claim *resourcev1.ResourceCla
 
 // rereadClaim reads a claim and reports whether it has changed. If it cannot be read, the next try waits for the cache.
 func (w *writer) rereadClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
-	live, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	live, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil || live.UID != claim.UID {
 		return false
 	}
 	w.recordClaimAnswer(state, live)
 	return live.ResourceVersion != claim.ResourceVersion
-}
-
-// applyEntry converts an entry to its apply configuration.
-func applyEntry(entry *resourcev1.AllocatedDeviceStatus) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
-	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
-	if entry.ShareID != nil {
-		config.WithShareID(*entry.ShareID)
-	}
-	for _, condition := range entry.Conditions {
-		config.WithConditions(metav1ac.Condition().
-			WithType(condition.Type).
-			WithStatus(condition.Status).
-			WithReason(condition.Reason).
-			WithMessage(condition.Message).
-			WithLastTransitionTime(condition.LastTransitionTime))
-	}
-	if entry.Data != nil {
-		config.WithData(*entry.Data)
-	}
-	if network := entry.NetworkData; network != nil {
-		data := &resourcev1ac.NetworkDeviceDataApplyConfiguration{IPs: network.IPs}
-		if network.InterfaceName != "" {
-			data.WithInterfaceName(network.InterfaceName)
-		}
-		if network.HardwareAddress != "" {
-			data.WithHardwareAddress(network.HardwareAddress)
-		}
-		config.WithNetworkData(data)
-	}
-	return config
 }
 
 // transitionTime returns when a condition of an entry got its status. It is now unless the claim shows the condition.
@@ -242,7 +206,7 @@ func transitionTime(claim *resourcev1.ResourceClaim, id facts.DeviceID, conditio
 func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := observe.SlimClaim(claim)
 	state.unseen.Answered(slim)
-	w.observer.states.claimWrites.Begin(observe.Key(slim))
+	w.states.claimWrites.Begin(observe.Key(slim))
 	return slim
 }
 
@@ -250,26 +214,31 @@ func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.Resource
 // so may the cache, in which case the API server's answer to our last write is newer. If the cache does not get that write
 // in time, or etcd was restored, latestClaim reads the claim from the API server.
 func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
-	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
+	newest := claim
+	if answer := state.unseen.Answer(); answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
+		newest = answer
+	}
+	key := observe.Key(claim)
+	seen := w.Caches.Claims.Observed(key)
 	if seen == nil || seen.UID != claim.UID {
-		return newerClaim(claim, state.unseen.Answer()), nil
+		return newest, nil
 	}
 	freshness := state.unseen.Compare(seen.ResourceVersion)
-	if w.observer.states.isRestored() {
-		freshness = expectations.Doubtful
+	if time.Since(time.Unix(0, w.states.restoredAt.Load())) < staleAfterRestore {
+		freshness = expectations.Doubtful // no known version of an object is reliable
 	}
 	switch freshness {
 	case expectations.Current:
-		w.observer.states.claimWrites.End(key)
+		w.states.claimWrites.End(key)
 		if cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
 			return seen.Decode(), nil
 		}
 		return claim, nil
 	case expectations.Behind:
-		w.observer.states.claimWrites.Begin(key)
-		return newerClaim(claim, state.unseen.Answer()), nil
+		w.states.claimWrites.Begin(key)
+		return newest, nil
 	}
-	live, err := w.observer.liveClaim(ctx, claim.Namespace, claim.Name)
+	live, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
 		return claim, nil // writing it fails, since its UID is gone
@@ -279,16 +248,8 @@ func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *reso
 	return w.recordClaimAnswer(state, live), nil
 }
 
-// newerClaim returns the newer one of two versions of a claim. Other may be nil.
-func newerClaim(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	if other != nil && cached.Older(claim.ResourceVersion, other.ResourceVersion) {
-		return other
-	}
-	return claim
-}
-
-// patchPod patches a Pod's status, and replaces the view's Pod by the result. Fields that an older API server does not know
-// are ignored, without a warning.
+// patchPod patches a Pod's status, and replaces the view's Pod by the result; what was read for the plan is out of date then.
+// Fields that an older API server does not know are ignored, without a warning.
 func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
 	encoded, err := json.Marshal(patch.Content)
 	if err != nil {
@@ -296,12 +257,15 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	}
 	pod := s.view.Pod
 	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore}
-	stored, err := w.observer.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, options, "status")
-	w.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
+	stored, err := w.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, options, "status")
+	w.states.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
 	facts.KeepClaimNames(stored, pod)
-	s.view.Pod = w.observer.states.recordPodAnswer(s.state, stored)
+	s.view.Pod = w.states.recordPodAnswer(s.state, stored)
+	if s.view.Claims.Live != nil {
+		s.view.Claims.Live = plan.NewLive()
+	}
 	return nil
 }

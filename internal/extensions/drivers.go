@@ -53,7 +53,7 @@ func runRealDrivers(r *realDrivers) app.Extension {
 			if directory == "" {
 				return nil
 			}
-			options.AddPublished()
+			options.IsPublishing = true
 			if _, err := root.OpenDirectory(directory); err != nil {
 				return fmt.Errorf("parse --plugins-dir: %w", err)
 			}
@@ -113,7 +113,7 @@ func showContainerViews(v *containerViews) app.Extension {
 func (v *containerViews) driversOf(set *config.Set, node *corev1.Node) containerview.Drivers {
 	driver := templates.New(set, node, templates.Slices{}, v.pods.On(node.Name))
 	if v.drivers.Enabled() {
-		driver.Except(v.drivers.Driver(nil, node, set.HasDriver).Has)
+		driver.IsReal = v.drivers.Driver(nil, node, set.HasDriver).Has
 	}
 	return v.drivers.View(node, &injections.Templates{Driver: driver})
 }

@@ -36,8 +36,8 @@ func readKarpenterFormats() app.Extension {
 			if err != nil {
 				return fmt.Errorf("parse --adapters: %w", err)
 			}
-			options.AddKinds(adapted...)
-			options.LogAtStart("draKwokConfigMap", configMap, "adapters", kinds)
+			options.Kinds = append(options.Kinds, adapted...)
+			options.StartLog = append(options.StartLog, "draKwokConfigMap", configMap, "adapters", kinds)
 			return nil
 		},
 		Start: func(core *app.Core) {

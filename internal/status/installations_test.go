@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -68,14 +69,14 @@ func (c *cluster) run(t *testing.T, as installation.ID, nodes int) (stop func())
 		c.store(&object.Status)
 		return true, nil, nil
 	})
-	w := New(client, shard.New(shard.Options{Mode: shard.None, Installation: as}), c.read, func() bool { return true }, config.OwnKinds()...)
+	w := New(client, shard.New(shard.Options{Mode: shard.None, Installation: as}), c.read, config.OwnKinds()...)
 	c.mu.Lock()
 	c.writers = append(c.writers, w)
 	c.mu.Unlock()
 	for i := range nodes {
 		w.Outcomes("node "+string(rune('a'+i)), on(1, 8))
 	}
-	return runtest.UntilEnd(t.Context(), t, w.Run)
+	return runtest.UntilEnd(t.Context(), t, func(ctx context.Context) { w.Run(ctx, func() bool { return true }) })
 }
 
 // writes are the numbers of nodes that were written in a time.

@@ -218,8 +218,10 @@ func PublishedCondition(conditionType string, object config.Acceptance, all Tota
 		}
 	case all.Waiting > 0:
 		orNoPod := ""
-		if needsDriverPod(object) {
-			orNoPod = ", or no driver Pod is Ready,"
+		if object.Source != nil {
+			if _, needsPod, _ := unstructured.NestedMap(object.Source.Object, "spec", "driverPod"); needsPod {
+				orNoPod = ", or no driver Pod is Ready,"
+			}
 		}
 		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet%s on %s that it selects", orNoPod, countNodes(all.Waiting))
 	case all.Hidden > 0:
@@ -231,14 +233,6 @@ func PublishedCondition(conditionType string, object config.Acceptance, all Tota
 		condition.Reason, condition.Message = reasonNoNode, cmp.Or(all.unselected, "no fake node is selected")
 	}
 	return condition
-}
-
-func needsDriverPod(object config.Acceptance) bool {
-	if object.Source == nil {
-		return false
-	}
-	_, needsPod, _ := unstructured.NestedMap(object.Source.Object, "spec", "driverPod")
-	return needsPod
 }
 
 func countNodes(count int64) string {

@@ -23,9 +23,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 )
 
-// interval is the least time from one pass over all objects to the next. While a fleet comes up,
+// passInterval is the least time from one pass over all objects to the next. While a fleet comes up,
 // the counts change with each node.
-const interval = time.Second
+const passInterval = time.Second
 
 // Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
@@ -34,8 +34,8 @@ type Writer struct {
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	kinds      []config.Kind
-	// isIdle reports whether all outcomes are known. Until they have been known once, the shown
-	// statuses are from before a restart, and right.
+	// isIdle reports whether all outcomes are known, and wasIdle whether they have been known once.
+	// Until then the shown statuses are from before a restart, and right.
 	isIdle  func() bool
 	wasIdle bool
 	// loop has one key for all objects, so it handles one object at a time.
@@ -73,13 +73,12 @@ type lastWrite struct {
 }
 
 // New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the
-// owner leads, and not before isIdle has reported once that all outcomes are known.
-func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, isIdle func() bool, kinds ...config.Kind) *Writer {
+// owner leads.
+func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
 		owner:      owner,
 		acceptance: acceptance,
-		isIdle:     isIdle,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
 		written:    map[object]lastWrite{},
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
@@ -121,8 +120,9 @@ func (w *Writer) CheckHealth() error {
 	return w.loop.CheckHealth()
 }
 
-// Run writes until ctx ends.
-func (w *Writer) Run(ctx context.Context) {
+// Run writes until ctx ends, and not before isIdle has reported once that all outcomes are known.
+func (w *Writer) Run(ctx context.Context, isIdle func() bool) {
+	w.isIdle = isIdle
 	w.loop.Run(ctx, 1)
 }
 
@@ -133,7 +133,7 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 		w.loop.AddAfter(struct{}{}, wait)
 		return nil
 	}
-	w.next = time.Now().Add(interval)
+	w.next = time.Now().Add(passInterval)
 	if !w.owner.Leads() {
 		return nil
 	}
@@ -167,13 +167,9 @@ func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle boo
 		if patch == nil || w.yieldsStatus(ctx, o, patch) {
 			continue
 		}
-		err := w.writePatch(ctx, kind, name, patch)
-		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		if err := w.writePatch(ctx, kind, o, patch); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
 			w.Changed()
-		}
-		if err == nil {
-			w.recordWrite(o, patch)
 		}
 	}
 }
@@ -182,8 +178,8 @@ func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle boo
 // the other writer lives, it has written its status again by then; if it does not, the status was
 // out of date for no longer than that.
 const (
-	// takeInterval applies to the status of another installation.
-	takeInterval = time.Hour
+	// takeoverInterval applies to the status of another installation.
+	takeoverInterval = time.Hour
 	// repairInterval applies to a status that is recorded to this installation: an earlier leader,
 	// a person, or a version without records has changed it.
 	repairInterval = 10 * time.Minute
@@ -199,7 +195,7 @@ func (w *Writer) replacesForeign(o object, patch *Patch) bool {
 func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool {
 	last, interval := w.written[o], repairInterval
 	if patch.isContested {
-		interval = takeInterval
+		interval = takeoverInterval
 	}
 	wait := interval - time.Since(last.replacedAt)
 	if wait <= 0 || !w.replacesForeign(o, patch) {
@@ -214,27 +210,25 @@ func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool 
 	return true
 }
 
-func (w *Writer) recordWrite(o object, patch *Patch) {
+// writePatch writes a status, and records that. A status that is applied yields to a field manager that
+// has written one in the meantime.
+func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, patch *Patch) error {
+	body, err := json.Marshal(patch.Body)
+	if err == nil {
+		_, err = w.client.Resource(kind.Resource).Patch(ctx, o.name, patch.Type, body, patch.Options, "status")
+	}
+	if patch.Type == types.ApplyPatchType && apierrors.IsConflict(err) {
+		klog.FromContext(ctx).Info("Skipped the status of an object; another field manager owns it", "kind", o.kind, "name", o.name, "err", err)
+	} else if err != nil {
+		return err
+	}
 	last := w.written[o]
 	if w.replacesForeign(o, patch) {
 		last.replacedAt = time.Now()
 	}
 	last.content = patch.Content
 	w.written[o] = last
-}
-
-// writePatch writes a status. A status that is applied yields to a field manager that has written
-// one in the meantime.
-func (w *Writer) writePatch(ctx context.Context, kind config.Kind, name string, patch *Patch) error {
-	body, err := json.Marshal(patch.Body)
-	if err == nil {
-		_, err = w.client.Resource(kind.Resource).Patch(ctx, name, patch.Type, body, patch.Options, "status")
-	}
-	if patch.Type == types.ApplyPatchType && apierrors.IsConflict(err) {
-		klog.FromContext(ctx).Info("Skipped the status of an object; another field manager owns it", "kind", kind.Name, "name", name, "err", err)
-		return nil
-	}
-	return err
+	return nil
 }
 
 // sumOutcomes sums up the outcomes of each object's templates in all places.
@@ -249,7 +243,18 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 	defer o.mu.Unlock()
 	all := map[string]Totals{}
 	for _, place := range slices.Sorted(maps.Keys(o.outcomes)) {
-		for name, here := range mergeOutcomes(o.outcomes[place], owners) {
+		merged := map[string]resourceslice.Outcome{} // a place counts once, even if several templates of an object select it
+		for _, template := range slices.Sorted(maps.Keys(o.outcomes[place])) {
+			if name, isOwned := owners[template]; isOwned {
+				here, outcome := merged[name], o.outcomes[place][template]
+				here.Slices += outcome.Slices
+				here.Devices += outcome.Devices
+				here.HiddenBy = cmp.Or(here.HiddenBy, outcome.HiddenBy)
+				here.Problem = cmp.Or(here.Problem, outcome.Problem)
+				merged[name] = here
+			}
+		}
+		for name, here := range merged {
 			all[name] = all[name].addOutcome(place, here)
 		}
 	}
@@ -258,23 +263,6 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 			totals := all[name]
 			totals.unselected = cmp.Or(totals.unselected, o.unselected[template])
 			all[name] = totals
-		}
-	}
-	return all
-}
-
-// mergeOutcomes merges the outcomes of each object's templates in one place. A node counts once,
-// even if several templates of an object select it.
-func mergeOutcomes(outcomes map[string]resourceslice.Outcome, owners map[string]string) map[string]resourceslice.Outcome {
-	all := map[string]resourceslice.Outcome{}
-	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
-		if name, isOwned := owners[template]; isOwned {
-			merged, outcome := all[name], outcomes[template]
-			merged.Slices += outcome.Slices
-			merged.Devices += outcome.Devices
-			merged.HiddenBy = cmp.Or(merged.HiddenBy, outcome.HiddenBy)
-			merged.Problem = cmp.Or(merged.Problem, outcome.Problem)
-			all[name] = merged
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"sync/atomic"
@@ -48,8 +49,8 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.show(t, patch.GetName(), &object.Status)
 		return true, nil, nil
 	})
-	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, func() bool { return !w.busy.Load() }, config.OwnKinds()...)
-	runtest.UntilEnd(t.Context(), t, w.Run)
+	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
+	runtest.UntilEnd(t.Context(), t, func(ctx context.Context) { w.Run(ctx, func() bool { return !w.busy.Load() }) })
 	return w
 }
 
@@ -69,7 +70,7 @@ func (w *world) shown(name string) v1alpha1.ResourcePoolTemplateStatus {
 }
 
 func (w *world) settle() {
-	time.Sleep(10 * interval)
+	time.Sleep(10 * passInterval)
 	synctest.Wait()
 }
 

@@ -4,70 +4,41 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"k8s.io/client-go/util/cert"
 )
 
 // Certificate is what TLS connections are served with.
 type Certificate struct {
-	// CertFile and KeyFile are PEM files. They are read again when they change, as
-	// those of a mounted Secret do. If both are empty, a self-signed certificate for
-	// localhost is made at the start.
+	// CertFile and KeyFile are PEM files. They are read for each connection, since those of a mounted Secret change. If both
+	// are empty, a self-signed certificate for localhost is made at the start.
 	CertFile, KeyFile string
-
-	mu       sync.Mutex
-	current  *tls.Certificate
-	modified [2]time.Time
 }
 
-// TLS returns the configuration of a server with the certificate. It returns an error if the files
-// cannot be used.
+// TLS returns the configuration of a server with the certificate. It returns an error if the files cannot be used. If they
+// become unusable later, such as while only one of them is written, the last good certificate is served.
 func (c *Certificate) TLS() (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("give both --tls-cert-file and --tls-private-key-file, or neither")
 	}
-	if _, err := c.getCertificate(nil); err != nil {
+	first, err := c.readCertificate()
+	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.getCertificate}, nil
-}
-
-// getCertificate returns the newest certificate. If the files have become unusable, such as while only
-// one of them is written, it returns the last good one.
-func (c *Certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	modified, err := c.modifiedAt()
-	if err == nil && (c.current == nil || modified != c.modified) {
-		var read *tls.Certificate
-		if read, err = c.readCertificate(); err == nil {
-			c.current, c.modified = read, modified
+	var lastGood atomic.Pointer[tls.Certificate]
+	lastGood.Store(first)
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c.CertFile != "" {
+			if newest, err := c.readCertificate(); err == nil {
+				lastGood.Store(newest)
+			}
 		}
-	}
-	if c.current == nil {
-		return nil, err
-	}
-	return c.current, nil
+		return lastGood.Load(), nil
+	}}, nil
 }
 
-func (c *Certificate) modifiedAt() ([2]time.Time, error) {
-	var modified [2]time.Time
-	if c.CertFile == "" {
-		return modified, nil
-	}
-	for i, file := range []string{c.CertFile, c.KeyFile} {
-		info, err := os.Stat(file)
-		if err != nil {
-			return modified, fmt.Errorf("read certificate: %w", err)
-		}
-		modified[i] = info.ModTime()
-	}
-	return modified, nil
-}
-
+// readCertificate reads the files, or makes a certificate if there are none.
 func (c *Certificate) readCertificate() (*tls.Certificate, error) {
 	if c.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)

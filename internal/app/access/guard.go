@@ -21,21 +21,21 @@ import (
 // seconds does not cost two requests each time. A user who loses the right is soon shut out. The
 // defaults of the kubelet's webhooks are similar.
 const (
-	goodFor     = 10 * time.Second
-	mostAnswers = 1024
+	answerLifetime = 10 * time.Second
+	maxAnswers     = 1024
 )
 
-// Limits of requests to the API server per second: about new tokens from one address and from all,
-// and for each known user. So made-up tokens and paths cost the cluster little, and a client that
-// sends them locks nobody else out.
+// Limits of requests to the API server: about new tokens from one address and from all, and for each
+// known user. So made-up tokens and paths cost the cluster little, and a client that sends them locks
+// nobody else out.
 const (
-	newPerSecond    = 5
-	newAtOnce       = 20
-	allNewPerSecond = 50
-	allNewAtOnce    = 100
-	usersPerSecond  = 10
-	usersAtOnce     = 50
-	userFor         = 24 * time.Hour
+	addressPerSecond      = 5
+	addressBurst          = 20
+	allAddressesPerSecond = 50
+	allAddressesBurst     = 100
+	userPerSecond         = 10
+	userBurst             = 50
+	userLifetime          = 24 * time.Hour
 )
 
 // Guard lets through the requests that the API server allows.
@@ -47,36 +47,24 @@ type Guard struct {
 	// users are the names of users by the tokens that the API server knew when it was last
 	// asked.
 	users *cache.LRUExpireCache
-	// ofNew, ofAllNew and ofUsers bound how often it is asked.
-	ofNew, ofUsers *Limiter
-	ofAllNew       flowcontrol.PassiveRateLimiter
+	// byUser, byAddress and byAllAddresses bound how often the API server is asked: about tokens of known users, and about
+	// others.
+	byAddress, byUser *Limiter
+	byAllAddresses    flowcontrol.PassiveRateLimiter
 }
 
 // NewGuard makes a Guard that asks by a client, which must be allowed to create
 // TokenReviews and SubjectAccessReviews.
 func NewGuard(client kubernetes.Interface) *Guard {
 	return &Guard{
-		client:    client,
-		answers:   cache.NewLRUExpireCache(mostAnswers),
-		strangers: cache.NewLRUExpireCache(mostAnswers),
-		users:     cache.NewLRUExpireCache(mostAnswers),
-		ofNew:     NewLimiter(newPerSecond, newAtOnce),
-		ofAllNew:  flowcontrol.NewTokenBucketPassiveRateLimiter(allNewPerSecond, allNewAtOnce),
-		ofUsers:   NewLimiter(usersPerSecond, usersAtOnce),
+		client:         client,
+		answers:        cache.NewLRUExpireCache(maxAnswers),
+		strangers:      cache.NewLRUExpireCache(maxAnswers),
+		users:          cache.NewLRUExpireCache(maxAnswers),
+		byAddress:      NewLimiter(addressPerSecond, addressBurst),
+		byAllAddresses: flowcontrol.NewTokenBucketPassiveRateLimiter(allAddressesPerSecond, allAddressesBurst),
+		byUser:         NewLimiter(userPerSecond, userBurst),
 	}
-}
-
-// hash stands for a token or a question. Neither is kept, and so the length of what a client sends
-// does not matter.
-type hash [sha256.Size]byte
-
-// question is what a request asks the API server: whether the user of a token may do this.
-type question struct {
-	token, verb, path string
-}
-
-func (q question) hashQuestion() hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
 }
 
 // answer is the response to a request, and the user of its token if it has one.
@@ -93,12 +81,15 @@ var (
 
 // Wrap guards a handler. It answers 401 without a valid token, 403 without the right to the path,
 // 429 if a user or an address would cause too many requests to the API server, and 500 if the API
-// server cannot be asked.
+// server cannot be asked. A nil Guard lets everybody through.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
+	if g == nil {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch a := g.checkRequest(r.Context(), r); a.status {
+		switch a := g.checkRequest(r); a.status {
 		case http.StatusOK:
-			next.ServeHTTP(w, withUser(r, a.user))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, a.user)))
 		case http.StatusTooManyRequests:
 			TooMany(w, a.text)
 		case http.StatusUnauthorized:
@@ -110,55 +101,49 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) checkRequest(ctx context.Context, r *http.Request) answer {
+func (g *Guard) checkRequest(r *http.Request) answer {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
-	q := question{token, strings.ToLower(r.Method), r.URL.Path}
-	if known, ok := g.answers.Get(q.hashQuestion()); ok {
+	// Hashes are kept instead of tokens and paths, so the length of what a client sends does not matter.
+	verb, path := strings.ToLower(r.Method), r.URL.Path
+	who, question := sha256.Sum256([]byte(token)), sha256.Sum256(fmt.Appendf(nil, "%q %q %q", token, verb, path))
+	if known, ok := g.answers.Get(question); ok {
 		return known.(answer)
 	}
-	who := hash(sha256.Sum256([]byte(token)))
 	if _, ok := g.strangers.Get(who); ok {
 		return stranger
 	}
-	if !g.mayAsk(who, r) {
+	mayAsk := false // the user is charged, or else the address
+	if user, ok := g.users.Get(who); ok {
+		mayAsk = g.byUser.Accept(user.(string))
+	} else {
+		mayAsk = g.byAddress.Accept(addressOf(r)) && g.byAllAddresses.TryAccept()
+	}
+	if !mayAsk {
 		return tooMany
 	}
-	a, err := g.reviewAccess(ctx, q)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to review a token or access", "path", q.path)
+	a, err := g.reviewAccess(r.Context(), token, verb, path)
+	switch {
+	case err != nil:
+		klog.FromContext(r.Context()).Error(err, "Failed to review a token or access", "path", path)
 		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
+	case a == stranger:
+		g.users.Remove(who)
+		g.strangers.Add(who, nil, answerLifetime)
+	default:
+		g.users.Add(who, a.user, userLifetime)
+		g.answers.Add(question, a, answerLifetime)
 	}
-	g.rememberAnswer(who, q, a)
 	return a
 }
 
-// mayAsk reports whether the API server may be asked about the token of a request now, and charges
-// the user, or else the address.
-func (g *Guard) mayAsk(who hash, r *http.Request) bool {
-	if user, ok := g.users.Get(who); ok {
-		return g.ofUsers.Accept(user.(string))
-	}
-	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
-}
-
-func (g *Guard) rememberAnswer(who hash, q question, a answer) {
-	if a == stranger {
-		g.users.Remove(who)
-		g.strangers.Add(who, nil, goodFor)
-		return
-	}
-	g.users.Add(who, a.user, userFor)
-	g.answers.Add(q.hashQuestion(), a, goodFor)
-}
-
 // reviewAccess asks the API server who has the token, and whether that user may read the path.
-func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
+func (g *Guard) reviewAccess(ctx context.Context, token, verb, path string) (answer, error) {
 	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return answer{}, fmt.Errorf("create TokenReview: %w", err)
@@ -174,14 +159,14 @@ func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
 	may, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: q.verb, Path: q.path},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return answer{}, fmt.Errorf("create SubjectAccessReview of user %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed {
-		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, q.verb, q.path), user.Username}, nil
+		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, verb, path), user.Username}, nil
 	}
 	return answer{status: http.StatusOK, user: user.Username}, nil
 }

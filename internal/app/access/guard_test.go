@@ -98,7 +98,7 @@ func TestGuardRemembers(t *testing.T) {
 		require.Equal(t, 1, c.asked)
 		require.Equal(t, 403, request(t, g, "GET", "/", "Bearer good").Code, "another path is another question")
 		require.Equal(t, 2, c.asked)
-		time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+		time.Sleep(answerLifetime + time.Nanosecond) // of the bubble's clock
 		c.err = errors.New("etcd is away")
 		w := request(t, g, "GET", "/metrics", "Bearer good")
 		require.Equal(t, 500, w.Code)
@@ -119,7 +119,7 @@ func TestGuardBoundsWhatStrangersCost(t *testing.T) {
 		require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
 		const floods = 4
 		for flood := range floods {
-			for i := range 2 * mostAnswers {
+			for i := range 2 * maxAnswers {
 				w := request(t, g, "GET", "/metrics", fmt.Sprintf("Bearer made-up-%d-%d", flood, i))
 				if w.Code != 401 {
 					require.Equal(t, 429, w.Code)
@@ -127,10 +127,10 @@ func TestGuardBoundsWhatStrangersCost(t *testing.T) {
 				}
 			}
 			require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
-			time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+			time.Sleep(answerLifetime + time.Nanosecond) // of the bubble's clock
 		}
-		require.Equal(t, floods*newAtOnce+floods-1, c.asked, "the user too was new once")
-		require.LessOrEqual(t, len(g.strangers.Keys()), mostAnswers)
+		require.Equal(t, floods*addressBurst+floods-1, c.asked, "the user too was new once")
+		require.LessOrEqual(t, len(g.strangers.Keys()), maxAnswers)
 		require.Len(t, g.users.Keys(), 1)
 	})
 }
@@ -145,7 +145,7 @@ func TestGuardAsksOnceAboutAStranger(t *testing.T) {
 			require.Equal(t, 401, request(t, g, "GET", fmt.Sprint("/", i), "Bearer bad").Code)
 		}
 		require.Equal(t, 1, c.asked)
-		time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+		time.Sleep(answerLifetime + time.Nanosecond) // of the bubble's clock
 		require.Equal(t, 401, request(t, g, "GET", "/", "Bearer bad").Code)
 		require.Equal(t, 2, c.asked)
 	})
@@ -160,7 +160,7 @@ func TestGuardBoundsWhatAUserCosts(t *testing.T) {
 		for i := range 1000 {
 			request(t, g, "GET", fmt.Sprint("/", i), "Bearer good")
 		}
-		require.Equal(t, 1+usersAtOnce, c.asked)
+		require.Equal(t, 1+userBurst, c.asked)
 	})
 }
 
@@ -193,7 +193,7 @@ func TestGuardShutsNobodyOut(t *testing.T) {
 					require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code, "a user who asks every 15 s")
 					require.Equal(t, 200, request(t, g, "GET", "/metrics", fmt.Sprint("Bearer good", i)).Code, "one who has a new token")
 				}
-				require.LessOrEqual(t, c.asked, floods*(2+15*usersPerSecond)+usersAtOnce)
+				require.LessOrEqual(t, c.asked, floods*(2+15*userPerSecond)+userBurst)
 			})
 		})
 	}
@@ -212,10 +212,10 @@ func TestLimiter(t *testing.T) {
 		time.Sleep(time.Second) // of the bubble's clock
 		require.True(t, l.Accept("a"))
 		require.False(t, l.Accept("a"))
-		for i := range 2 * mostClients {
+		for i := range 2 * maxClients {
 			l.Accept(fmt.Sprint(i))
 		}
-		require.LessOrEqual(t, len(l.budgets.Keys()), mostClients)
+		require.LessOrEqual(t, len(l.budgets.Keys()), maxClients)
 	})
 }
 

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -12,27 +11,27 @@ import (
 )
 
 const (
-	// mostClients bounds the clients that a Limiter remembers. A forgotten client has its whole
+	// maxClients bounds the clients that a Limiter remembers. A forgotten client has its whole
 	// budget again.
-	mostClients = 4096
-	// idleFor is how long a client without requests is remembered, which is longer than any
+	maxClients = 4096
+	// clientLifetime is how long a client without requests is remembered, which is longer than any
 	// budget takes to fill.
-	idleFor = time.Minute
+	clientLifetime = time.Minute
 )
 
 // Limiter bounds the requests of each client, so that none takes what others need.
 type Limiter struct {
 	perSecond float32
-	atOnce    int
+	burst     int
 
 	mu sync.Mutex
 	// budgets are rate limiters by client.
 	budgets *cache.LRUExpireCache
 }
 
-// NewLimiter lets each client ask so many times per second, and so many times at once.
-func NewLimiter(perSecond float32, atOnce int) *Limiter {
-	return &Limiter{perSecond: perSecond, atOnce: atOnce, budgets: cache.NewLRUExpireCache(mostClients)}
+// NewLimiter allows each client perSecond requests per second, and burst at once.
+func NewLimiter(perSecond float32, burst int) *Limiter {
+	return &Limiter{perSecond: perSecond, burst: burst, budgets: cache.NewLRUExpireCache(maxClients)}
 }
 
 // Accept reports whether a client may ask now, and charges it.
@@ -41,9 +40,9 @@ func (l *Limiter) Accept(client string) bool {
 	defer l.mu.Unlock()
 	budget, known := l.budgets.Get(client)
 	if !known {
-		budget = flowcontrol.NewTokenBucketPassiveRateLimiter(l.perSecond, l.atOnce)
+		budget = flowcontrol.NewTokenBucketPassiveRateLimiter(l.perSecond, l.burst)
 	}
-	l.budgets.Add(client, budget, idleFor)
+	l.budgets.Add(client, budget, clientLifetime)
 	return budget.(flowcontrol.PassiveRateLimiter).TryAccept()
 }
 
@@ -67,11 +66,7 @@ func TooMany(w http.ResponseWriter, text string) {
 // userKey is the key of a request's user in its context.
 type userKey struct{}
 
-func withUser(r *http.Request, user string) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
-}
-
-// ClientOf returns who has sent a request: a user if a Guard has let it through, or else an address.
+// ClientOf names the client that has sent a request: a user if a Guard has let the request through, or else an address.
 func ClientOf(r *http.Request) string {
 	if user, ok := r.Context().Value(userKey{}).(string); ok {
 		return "user " + user

@@ -35,9 +35,16 @@ func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, 
 	if !v.isBeingBound() && !v.hasConsumers() {
 		return plan, nil // without a Pod that waits, the conditions would be withdrawn again
 	}
-	failure, err := v.findBindingFailure(ctx)
-	if err != nil {
-		return plan, err
+	failure := ""
+	for _, pod := range v.unboundPods() {
+		fails, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+		if err != nil {
+			return plan, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if fails {
+			failure = simulatedFailureText(pod)
+			break
+		}
 	}
 	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
 	for _, result := range v.ownBindingResults() {
@@ -95,20 +102,6 @@ func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure stri
 		})
 	}
 	return entry
-}
-
-// findBindingFailure returns the failure of the first Pod being bound that failWhen selects, or "".
-func (v *ClaimView) findBindingFailure(ctx context.Context) (string, error) {
-	for _, pod := range v.unboundPods() {
-		fail, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
-		if err != nil {
-			return "", fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-		if fail {
-			return simulatedFailureText(pod), nil
-		}
-	}
-	return "", nil
 }
 
 // isBeingBound reports whether the scheduler may be binding a Pod that uses the claim: an unbound

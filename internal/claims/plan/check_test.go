@@ -121,7 +121,7 @@ var refusals = map[string]struct {
 	},
 	"slices not read": {
 		func(f *fixture) { claimstest.Allocate(f.claims["p-own-x"], claimstest.Device("unknown", "gpu-0")) },
-		"", `the slices of driver unknown have not been read`,
+		"", `not read from the API server: {LiveView:false Claim: Slices:unknown}`,
 		[]string{"p-own-x"},
 	},
 	"the second claim fails": {

@@ -130,11 +130,15 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 		delay = OthersDelay
 	}
 	plan.Wait = max(0, delay-now.Sub(plan.Memory.UnusedSince))
+	// Another kwok-dra may have prepared the claim for a Pod that the cache lacks, and a running Pod gets its entries only once.
+	mayUse := func(pod *corev1.Pod) bool {
+		return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
+	}
 	switch {
 	case plan.Wait > 0:
 	case v.Uncached == nil:
 		plan.NeedsUncached = true
-	case hasEntries && slices.ContainsFunc(v.Uncached, v.mayBeUsedBy):
+	case hasEntries && slices.ContainsFunc(v.Uncached, mayUse):
 		plan.Wait = WithdrawDelay // the cache of Pods lags
 	case hasEntries:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event requeues the claim for the binding conditions
@@ -160,12 +164,6 @@ func (v *ClaimView) isOnForeignNode() bool {
 // isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
 func (v *ClaimView) isForeignNode(node string) bool {
 	return node != "" && v.Nodes.MayBeForeign(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
-}
-
-// mayBeUsedBy reports whether a Pod that the cache lacks may use the claim. Another kwok-dra may have
-// prepared the claim for it, and a running Pod gets its entries only once.
-func (v *ClaimView) mayBeUsedBy(pod *corev1.Pod) bool {
-	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
 }
 
 // planRename writes a claim whose entries name other Pods than those it is prepared for. The entries

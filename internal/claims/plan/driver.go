@@ -60,17 +60,12 @@ type Call struct {
 
 // The calls of drivers, as failures name them.
 const (
-	callPrepare   = "NodePrepareResources"
-	callUnprepare = "NodeUnprepareResources"
+	CallPrepare   = "NodePrepareResources"
+	CallUnprepare = "NodeUnprepareResources"
 )
 
-// Unavailable returns the failure of a call to prepare claims whose driver has registered but cannot be reached.
-func Unavailable(driver string) error { return unavailableFailure(callPrepare, driver) }
-
-// UnavailableToUnprepare is Unavailable for a call to unprepare claims.
-func UnavailableToUnprepare(driver string) error { return unavailableFailure(callUnprepare, driver) }
-
-func unavailableFailure(call, driver string) error {
+// Unavailable returns the failure of a call of a driver that has registered but cannot be reached.
+func Unavailable(call, driver string) error {
 	return Failed(ReasonUnavailable, "%s: rpc error: code = Unavailable desc = connection error: "+
 		"desc = \"transport: Error while dialing: dial unix /var/lib/kubelet/plugins/%s/dra.sock: connect: connection refused\"", call, driver)
 }

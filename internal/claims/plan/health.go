@@ -107,8 +107,8 @@ type patchOperation struct {
 func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *Patch {
 	operations := []patchOperation{{"test", "/metadata/uid", pod.UID}}
 	for i, status := range pod.Status.ContainerStatuses {
-		merged := mergeResources(status.AllocatedResourcesStatus, want[status.Name])
-		if apiequality.Semantic.DeepEqual(merged, sortResources(status.AllocatedResourcesStatus)) {
+		have, merged := mergeResources(status.AllocatedResourcesStatus, nil), mergeResources(status.AllocatedResourcesStatus, want[status.Name])
+		if apiequality.Semantic.DeepEqual(merged, have) {
 			continue
 		}
 		path := fmt.Sprintf("/status/containerStatuses/%d", i)
@@ -122,7 +122,7 @@ func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *P
 	return &Patch{PatchHealth, types.JSONPatchType, operations}
 }
 
-// mergeResources replaces the health of the wanted resources and keeps all other entries.
+// mergeResources replaces the health of the wanted resources and keeps all other entries, sorted by name.
 func mergeResources(have, want []corev1.ResourceStatus) []corev1.ResourceStatus {
 	merged := slices.Clone(want)
 	for _, status := range have {
@@ -130,9 +130,6 @@ func mergeResources(have, want []corev1.ResourceStatus) []corev1.ResourceStatus 
 			merged = append(merged, status)
 		}
 	}
-	return sortResources(merged)
-}
-
-func sortResources(statuses []corev1.ResourceStatus) []corev1.ResourceStatus {
-	return slices.SortedFunc(slices.Values(statuses), func(a, b corev1.ResourceStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(merged, func(a, b corev1.ResourceStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return merged
 }

@@ -1,6 +1,10 @@
 package plan
 
-import resourcev1 "k8s.io/api/resource/v1"
+import (
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
 
 // Need is what a plan for a Pod lacks. It has to be read from the API server before the plan is made
 // again. Looks at claims and drivers return it as an error.
@@ -15,14 +19,7 @@ type Need struct {
 
 // Error names what has to be read.
 func (n *Need) Error() string {
-	switch {
-	case n.LiveView:
-		return "nothing has been read from the API server"
-	case n.Claim != "":
-		return "ResourceClaim " + n.Claim + " has not been read"
-	default:
-		return "the slices of driver " + n.Slices + " have not been read"
-	}
+	return fmt.Sprintf("not read from the API server: %+v", *n)
 }
 
 // Live is what was read from the API server in one look at a Pod.

@@ -36,7 +36,22 @@ func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 		return slices.Contains(owned, id) && !wanted(id) && len(entry.Conditions) == 0 && entry.Data == nil && entry.NetworkData == nil
 	})
 	for i := range w.Entries {
-		mergeEntry(claim, &w.Entries[i])
+		want := &w.Entries[i]
+		entry := facts.EntryOf(claim, facts.EntryID(want))
+		if entry == nil {
+			claim.Status.Devices = append(claim.Status.Devices, *want.DeepCopy())
+			continue
+		}
+		for _, condition := range want.Conditions {
+			entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type })
+			entry.Conditions = append(entry.Conditions, condition)
+		}
+		if want.Data != nil {
+			entry.Data = want.Data.DeepCopy()
+		}
+		if want.NetworkData != nil {
+			entry.NetworkData = want.NetworkData.DeepCopy()
+		}
 	}
 }
 
@@ -78,24 +93,5 @@ func (w *ClaimWrite) clearEntry(claim *resourcev1.ResourceClaim, entry *resource
 	})
 	if w.Manager == facts.Manager {
 		entry.Data, entry.NetworkData = nil, nil
-	}
-}
-
-// mergeEntry adds the content of an entry to the claim's entry for the same device.
-func mergeEntry(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
-	entry := facts.EntryOf(claim, facts.EntryID(want))
-	if entry == nil {
-		claim.Status.Devices = append(claim.Status.Devices, *want.DeepCopy())
-		return
-	}
-	for _, condition := range want.Conditions {
-		entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type })
-		entry.Conditions = append(entry.Conditions, condition)
-	}
-	if want.Data != nil {
-		entry.Data = want.Data.DeepCopy()
-	}
-	if want.NetworkData != nil {
-		entry.NetworkData = want.NetworkData.DeepCopy()
 	}
 }

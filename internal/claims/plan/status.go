@@ -92,7 +92,14 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
-	resources := podResources(pod)
+	// The resources of a whole Pod as the kubelet reports them before it reads cgroups (getEffectiveAllocatedResources in
+	// kubelet_pods.go). API servers before 1.36 drop them.
+	resources := &corev1.ResourceRequirements{}
+	if pod.Spec.Resources != nil {
+		resources = pod.Spec.Resources.DeepCopy()
+	}
+	options := resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}
+	resources.Requests, resources.Limits = resource.PodRequests(pod, options), resource.PodLimits(pod, options)
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
@@ -164,18 +171,6 @@ func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
 		statuses = append(statuses, status)
 	}
 	return statuses
-}
-
-// podResources returns the resources of a whole Pod as the kubelet reports them before it reads cgroups
-// (getEffectiveAllocatedResources in kubelet_pods.go). API servers before 1.36 drop them.
-func podResources(pod *corev1.Pod) *corev1.ResourceRequirements {
-	resources := &corev1.ResourceRequirements{}
-	if pod.Spec.Resources != nil {
-		resources = pod.Spec.Resources.DeepCopy()
-	}
-	options := resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}
-	resources.Requests, resources.Limits = resource.PodRequests(pod, options), resource.PodLimits(pod, options)
-	return resources
 }
 
 // EventMessage is the kubelet's message for a failure to prepare.

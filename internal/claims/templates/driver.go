@@ -25,13 +25,13 @@ import (
 type Driver struct {
 	// Lookup finds the templates and the published form of allocated devices.
 	Lookup *devices.Lookup
+	// IsReal, if set, reports whether a driver that has templates is a real one on this node.
+	IsReal func(driver string) bool
 
 	set    *config.Set
 	node   *corev1.Node
 	slices Slices
 	bound  devices.Bound
-	// isReal, if set, reports whether a driver that has templates is a real one on this node.
-	isReal func(driver string) bool
 }
 
 // Slices is what is known of published ResourceSlices.
@@ -48,24 +48,12 @@ func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *
 	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
 }
 
-// NamePods reports whether any template puts the names of Pods into claims.
-func NamePods(set *config.Set) bool {
-	return slices.ContainsFunc(set.Templates, func(t *devices.Template) bool { return t.ClaimStatus.UsesPods })
-}
-
-// Except excludes the drivers that are real ones on this node.
-func (d *Driver) Except(isReal func(driver string) bool) *Driver {
-	d.isReal = isReal
-	return d
-}
-
 // Has reports whether a driver has templates, and is not a real one on this node.
 func (d *Driver) Has(driver string) bool {
-	return d.set.HasDriver(driver) && (d.isReal == nil || !d.isReal(driver))
+	return d.set.HasDriver(driver) && (d.IsReal == nil || !d.IsReal(driver))
 }
 
-// Registered reports whether a driver has registered with the node's kubelet. A driver with templates has
-// if it has published slices.
+// Registered implements plan.Driver. A driver with templates has registered if it has published slices.
 func (d *Driver) Registered(driver string) (bool, error) {
 	if !d.Has(driver) {
 		return true, nil
@@ -101,8 +89,8 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	return state
 }
 
-// Prepare fails if a plugin is silent, if it refuses the parameters, or if a rejected document leaves
-// unknown what it does.
+// Prepare implements plan.Driver. It fails if a plugin is silent, if it refuses the parameters, or if a
+// rejected document leaves unknown what it does.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -110,7 +98,7 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
 			}
 			if d.Has(result.Driver) && d.pluginState(result.Driver) == lifecycle.PluginSilent {
-				return plan.Answered, plan.Unavailable(result.Driver)
+				return plan.Answered, plan.Unavailable(plan.CallPrepare, result.Driver)
 			}
 			if err := d.checkParameters(claim, &result); err != nil {
 				return plan.Answered, err
@@ -150,9 +138,12 @@ func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resour
 	return nil
 }
 
-// Entries returns what a claim shows: for each device whose driver has a template what that template
-// says, and nothing for other devices and those that need no preparing.
+// Entries implements plan.Driver: for each device whose driver has a template what that template says, and
+// nothing for other devices and those that need no preparing.
 func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
+	failed := func(err error) error {
+		return plan.Failed(plan.ReasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+	}
 	want := &plan.Entries{Claim: claim}
 	seen := sets.New[facts.DeviceID]()
 	for _, result := range claim.Status.Allocation.Devices.Results {
@@ -163,35 +154,27 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 		seen.Insert(id)
 		template, err := d.Lookup.Template(&result)
 		if err != nil {
-			return nil, templateFailure(claim, err)
+			return nil, failed(err)
 		}
 		if !template.ClaimStatus.Writes() {
 			continue
 		}
 		report, err := d.renderReport(claim, &result, template, pods)
 		if err != nil {
-			return nil, templateFailure(claim, err)
+			return nil, failed(err)
 		}
-		if !template.ClaimStatus.Ready && report.Data == nil && report.NetworkData == nil {
+		entry := facts.EntryFor(&result)
+		entry.Data, entry.NetworkData = report.Data, report.NetworkData
+		switch {
+		case template.ClaimStatus.Ready: // AllocatedDeviceStatus asks for this of a driver that has configured the device
+			entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
+		case entry.Data == nil && entry.NetworkData == nil:
 			continue
 		}
-		want.Devices = append(want.Devices, newEntry(&result, template, report))
+		want.Devices = append(want.Devices, entry)
 		want.NamePods = want.NamePods || template.ClaimStatus.UsesPods
 	}
 	return want, nil
-}
-
-func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
-	entry := facts.EntryFor(result)
-	entry.Data, entry.NetworkData = report.Data, report.NetworkData
-	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
-		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
-	}
-	return entry
-}
-
-func templateFailure(claim *resourcev1.ResourceClaim, err error) error {
-	return plan.Failed(plan.ReasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
 }
 
 // renderReport renders the claimStatus of the template of an allocated device.
@@ -231,8 +214,8 @@ func sortedObjects(pods []*corev1.Pod) []devices.Object {
 	return objects
 }
 
-// Unprepare fails if a plugin is silent or gone. Otherwise nothing has to be undone, since only the claims
-// show what was prepared.
+// Unprepare implements plan.Driver. It fails if a plugin is silent or gone. Otherwise nothing has to be undone,
+// since only the claims show what was prepared.
 func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range last {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -241,7 +224,7 @@ func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error
 			}
 			switch d.pluginState(result.Driver) {
 			case lifecycle.PluginSilent:
-				return plan.Answered, plan.UnavailableToUnprepare(result.Driver)
+				return plan.Answered, plan.Unavailable(plan.CallUnprepare, result.Driver)
 			case lifecycle.PluginGone:
 				return plan.Answered, plan.NotRegistered(result.Driver)
 			}
@@ -250,13 +233,13 @@ func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error
 	return plan.Answered, nil
 }
 
-// ReportsHealth reports whether any driver reports the health of its devices.
+// ReportsHealth implements plan.Driver.
 func (d *Driver) ReportsHealth() bool {
 	return slices.ContainsFunc(d.set.Templates, func(t *devices.Template) bool { return t.Health == v1alpha1.HealthReport })
 }
 
-// Health returns what a kubelet knows of a device. Its health is unknown if the driver reports none or the
-// plugin is down. The device is named by its first CDI device ID, or by its full name if it has none.
+// Health implements plan.Driver. The health of a device is unknown if the driver reports none or the plugin is
+// down. The device is named by its first CDI device ID, or by its full name if it has none.
 func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
 	if err := d.checkSettled(result); err != nil || !d.Has(result.Driver) {
 		return nil, err
@@ -273,8 +256,10 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if len(report.CDIDeviceIDs) > 0 {
 		id = report.CDIDeviceIDs[0]
 	}
-	health := &plan.Health{Reported: template.Health == v1alpha1.HealthReport}
-	health.ResourceID, health.Health = corev1.ResourceID(id), corev1.ResourceHealthStatusUnknown
+	health := &plan.Health{
+		ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(id), Health: corev1.ResourceHealthStatusUnknown},
+		Reported:       template.Health == v1alpha1.HealthReport,
+	}
 	if !health.Reported || d.pluginState(result.Driver) != lifecycle.PluginUp {
 		return health, nil
 	}

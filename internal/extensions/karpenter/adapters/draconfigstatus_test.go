@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -73,8 +74,8 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 	w.Writer = status.New(client, nil, func(kind string) map[string]config.Acceptance {
 		require.Equal(t, DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
-	}, func() bool { return true }, kinds...)
-	runtest.UntilEnd(t.Context(), t, w.Run)
+	}, kinds...)
+	runtest.UntilEnd(t.Context(), t, func(ctx context.Context) { w.Run(ctx, func() bool { return true }) })
 	return w
 }
 

@@ -221,7 +221,7 @@ func (c *calls) unprepareClaims(ctx context.Context, pod types.UID, order []type
 func (c *calls) unprepareBatch(ctx context.Context, driver string, claims []*drav1.Claim) error {
 	switch c.node.stages.pluginState() {
 	case lifecycle.PluginSilent:
-		return plan.UnavailableToUnprepare(driver)
+		return plan.Unavailable(plan.CallUnprepare, driver)
 	case lifecycle.PluginGone:
 		return plan.NotRegistered(driver)
 	}

@@ -76,7 +76,7 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 	case d.last.err != nil:
 		return plan.Answered, &plan.Failure{Reason: plan.ReasonDriver, Err: d.last.err}
 	case d.state == lifecycle.PluginSilent:
-		return plan.Answered, plan.Unavailable(unprepared[0].Drivers[0])
+		return plan.Answered, plan.Unavailable(plan.CallPrepare, unprepared[0].Drivers[0])
 	}
 	return plan.NotAsked, nil
 }
