@@ -49,7 +49,24 @@ func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.Part
 		number := int32(partition.Number())
 		name.limitLength(device.Name+endOf(device.Count)+"-"+partition.Name+endOf(&number), labelForm.max, shorterName)
 	}
-	validatePlacements(device.Slots, partition, at)
+	slots, placements, size := device.Slots, at.atField("placements"), at.atField("size")
+	switch {
+	case len(partition.Placements) == 0 && partition.Size != nil:
+		size.addErrors(field.Forbidden(size.path, "only with placements, the slots that partitions start at"))
+	case len(partition.Placements) == 0:
+	case slots == nil:
+		placements.addErrors(field.Forbidden(placements.path, "only where the device has slots"))
+	case partition.Count != nil:
+		at.addErrors(field.Forbidden(at.path.Child("count"), "there is one partition for each of placements: leave count out"))
+	case partition.Slots() < 1:
+		size.addInvalid(partition.Slots(), "must be at least 1")
+	default:
+		checkItems(placements, partition.Placements, func(first int32, at checker) {
+			last := int64(first) + int64(partition.Slots()) - 1
+			at.requireThat(first >= 0 && last < int64(slots.Count), first,
+				"the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1)
+		})
+	}
 	consumes := at.atField("consumes")
 	consumes.requirePresence(len(partition.Consumes)+len(partition.Placements) > 0,
 		"the partition takes nothing of the device: give consumes, or placements")
@@ -69,27 +86,6 @@ func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.Part
 			at.atField("capacity").atKey(string(key)).requirePresence(has, "nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name)
 		}
 	})
-}
-
-func validatePlacements(slots *v1alpha1.Slots, partition *v1alpha1.PartitionTemplate, at checker) {
-	placements, size := at.atField("placements"), at.atField("size")
-	switch {
-	case len(partition.Placements) == 0 && partition.Size != nil:
-		size.addErrors(field.Forbidden(size.path, "only with placements, the slots that partitions start at"))
-	case len(partition.Placements) == 0:
-	case slots == nil:
-		placements.addErrors(field.Forbidden(placements.path, "only where the device has slots"))
-	case partition.Count != nil:
-		at.addErrors(field.Forbidden(at.path.Child("count"), "there is one partition for each of placements: leave count out"))
-	case partition.Slots() < 1:
-		size.addInvalid(partition.Slots(), "must be at least 1")
-	default:
-		checkItems(placements, partition.Placements, func(first int32, at checker) {
-			last := int64(first) + int64(partition.Slots()) - 1
-			at.requireThat(first >= 0 && last < int64(slots.Count), first,
-				"the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1)
-		})
-	}
 }
 
 // attributesOf returns the attributes of a partition: those of the device without uuid, its own,
