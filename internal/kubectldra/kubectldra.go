@@ -10,6 +10,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/devices"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/nodes"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/overview"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
@@ -42,7 +45,11 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	reach := reading.NewFlags()
 	reach.AddTo(command)
-	command.AddCommand()
+	command.AddCommand(
+		overview.New(reach, streams),
+		devices.New(reach, streams),
+		nodes.New(reach, streams),
+	)
 	return command
 }
 

@@ -40,6 +40,8 @@ type Device struct {
 
 	// notReadyNode is the node of the device if that is not ready.
 	notReadyNode string
+	// incomplete says which slices of the pool are missing, if that blocks the device.
+	incomplete string
 }
 
 // Blocker is a device that keeps another one from claims, with the claims that have it.
@@ -97,11 +99,17 @@ func describePool(item *inventory.Item, pool *inventory.Pool, kind *inventory.Ki
 	for i := range pool.Devices {
 		shown := newDevice(item.Node, pool.Driver, pool.Name, &pool.Devices[i])
 		shown.Whole = kind.Whole(i)
-		known := identities.Describe(shown.Driver, find(shown.Name))
+		published := find(shown.Name)
+		if published.NodeName != nil {
+			shown.Node = *published.NodeName
+		}
+		known := identities.Describe(shown.Driver, published)
 		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
 		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
 		if item.NotReady {
 			shown.notReadyNode = item.Node
+		} else if shown.State == inventory.Blocked && shown.BlockedBy == "" {
+			shown.incomplete = fmt.Sprintf("its pool has %d of %d slices", pool.Slices, pool.SliceCount)
 		} else if shown.State == inventory.Blocked {
 			shown.Blockers = findBlockers(shown.Name, pool, find)
 		}
@@ -139,6 +147,8 @@ func (d *Device) UnusableReason() string {
 	reasons := ListReasons(d.Claims, d.Taints)
 	if d.notReadyNode != "" {
 		reasons = append(reasons, DescribeNotReady(d.notReadyNode))
+	} else if d.incomplete != "" {
+		reasons = append(reasons, d.incomplete)
 	} else if d.BlockedBy != "" {
 		text := "no " + d.BlockedBy + " left"
 		var names []string

@@ -25,6 +25,8 @@ type Objects struct {
 	NotReady map[string]bool
 	// Unseen says what could not be read, if anything.
 	Unseen string
+	// BlockIncomplete blocks the free devices of incomplete pools, of which the scheduler gives none.
+	BlockIncomplete bool
 }
 
 // FailedPrepare is the reason of the events of a kubelet that cannot prepare.
@@ -62,7 +64,25 @@ func (o *Objects) TakeInventory() *inventory.Inventory {
 		TaintRules:  func() ([]inventory.TaintRule, string) { return o.Rules, o.Unseen },
 		Changes:     func() uint64 { return 0 },
 	}
-	return source.Take()
+	taken := source.Take()
+	for _, item := range taken.Items {
+		for i := range item.Pools {
+			if pool := &item.Pools[i]; o.BlockIncomplete && !pool.Complete() {
+				blockFree(pool)
+			}
+		}
+	}
+	return taken
+}
+
+// blockFree blocks the free devices of an incomplete pool.
+func blockFree(pool *inventory.Pool) {
+	pool.Devices = slices.Clone(pool.Devices) // pools of one kind may share them
+	for i := range pool.Devices {
+		if device := &pool.Devices[i]; device.State == inventory.Free {
+			device.State = inventory.Blocked
+		}
+	}
 }
 
 func (o *Objects) listAllocations() []inventory.Allocation {

@@ -41,8 +41,25 @@ type Live struct {
 
 // NewCluster watches what there is, and which nodes have the labels of a selector.
 func NewCluster(client kubernetes.Interface, selector string) *Live {
-	l := newLive(client, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
+	l := newLive(client, metav1.NamespaceAll, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
 	l.selector = selector
+	return l
+}
+
+// NewVisible watches what there is, without resources that a function says are unseen, and with the claims and
+// Pods of a namespace only, or of all.
+func NewVisible(client kubernetes.Interface, namespace string, isUnseen func(resource string) bool) *Live {
+	l := newLive(client, namespace, "", func(*metav1.ListOptions) {})
+	for resource, informer := range map[string]*cache.SharedIndexInformer{
+		"resourceslices": &l.Slices, "resourceclaims": &l.Claims, "pods": &l.Pods, "events": &l.Events, "nodes": &l.Nodes,
+	} {
+		if isUnseen(resource) {
+			*informer = nil
+		}
+	}
+	if isUnseen("devicetaintrules") {
+		l.Rules = nil
+	}
 	return l
 }
 
@@ -61,17 +78,17 @@ func keepReadiness(object any) (any, error) {
 
 // NewNode watches what is on a node.
 func NewNode(client kubernetes.Interface, node string) *Live {
-	return newLive(client, "spec.nodeName="+node, selectFields("metadata.name="+node))
+	return newLive(client, metav1.NamespaceAll, "spec.nodeName="+node, selectFields("metadata.name="+node))
 }
 
 // newLive watches what there is, or what a field selector of Pods and slices chooses.
-func newLive(client kubernetes.Interface, on string, selectNodes func(*metav1.ListOptions)) *Live {
+func newLive(client kubernetes.Interface, namespace, on string, selectNodes func(*metav1.ListOptions)) *Live {
 	all := cache.Indexers{}
 	l := &Live{
 		Slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(on)),
-		Claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
-		Pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selectFields(on)),
-		Events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selectFields("reason="+clusterdevices.FailedPrepare)),
+		Claims: resourceinformers.NewResourceClaimInformer(client, namespace, 0, all),
+		Pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, all, selectFields(on)),
+		Events: coreinformers.NewFilteredEventInformer(client, namespace, 0, all, selectFields("reason="+clusterdevices.FailedPrepare)),
 		Nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
 		Rules:  taintrules.NewWatcher(client),
 	}

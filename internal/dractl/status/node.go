@@ -39,7 +39,7 @@ func deviceTable(devices []clusterdevices.Device, attributes []string) *output.R
 			name = "  " + name
 		}
 		if d.Shared {
-			used = formatPercent(float64(d.Used))
+			used = output.Percent(float64(d.Used))
 		}
 		cells := []string{
 			d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
