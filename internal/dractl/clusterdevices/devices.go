@@ -106,11 +106,12 @@ func describePool(item *inventory.Item, pool *inventory.Pool, kind *inventory.Ki
 		known := identities.Describe(shown.Driver, published)
 		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
 		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
-		if item.NotReady {
+		switch {
+		case item.NotReady:
 			shown.notReadyNode = item.Node
-		} else if shown.State == inventory.Blocked && shown.BlockedBy == "" {
+		case shown.State == inventory.Blocked && shown.BlockedBy == "":
 			shown.incomplete = fmt.Sprintf("its pool has %d of %d slices", pool.Slices, pool.SliceCount)
-		} else if shown.State == inventory.Blocked {
+		case shown.State == inventory.Blocked:
 			shown.Blockers = findBlockers(shown.Name, pool, find)
 		}
 		devices = append(devices, shown)
@@ -145,11 +146,12 @@ func findBlockers(blocked string, pool *inventory.Pool, find func(name string) *
 // UnusableReason says why the device cannot be used, if so.
 func (d *Device) UnusableReason() string {
 	reasons := ListReasons(d.Claims, d.Taints)
-	if d.notReadyNode != "" {
+	switch {
+	case d.notReadyNode != "":
 		reasons = append(reasons, DescribeNotReady(d.notReadyNode))
-	} else if d.incomplete != "" {
+	case d.incomplete != "":
 		reasons = append(reasons, d.incomplete)
-	} else if d.BlockedBy != "" {
+	case d.BlockedBy != "":
 		text := "no " + d.BlockedBy + " left"
 		var names []string
 		for _, blocker := range d.Blockers {

@@ -155,6 +155,7 @@ func (l *Live) Start(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
+// HasSynced reports whether all is known that there was at the start.
 func (l *Live) HasSynced() bool {
 	for _, informer := range l.listInformers() {
 		isUnseen := informer == l.Nodes && l.unseenNodes.Load() != nil

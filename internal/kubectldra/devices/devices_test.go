@@ -93,7 +93,7 @@ func TestNothing(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "No device is named gpu-77", ask(t, nil, []string{"gpu-77"}).Headline)
 	require.Equal(t, "No driver gpu.acm.test has published a device: did you mean gpu.acme.test?", ask(t, nil, nil, "--driver", "gpu.acm.test").Headline)
-	require.Equal(t, "No device has an attribute modle: kubectl dra devices -o wide shows all", ask(t, nil, nil, "--attribute", "modle=H100").Headline)
+	require.Equal(t, "No device has an attribute colour: kubectl dra devices -o wide shows all", ask(t, nil, nil, "--attribute", "colour=red").Headline)
 	require.Equal(t, "No device is selected", ask(t, nil, nil, "--node", "a", "--state", "gone").Headline)
 }
 

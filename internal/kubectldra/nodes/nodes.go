@@ -111,12 +111,12 @@ func sumUpNodes(c *selecting.Cluster, chosen *selecting.Flags, names []string) [
 	for i := range devices {
 		products[[4]string{devices[i].Node, devices[i].Driver, devices[i].Pool, devices[i].Name}] = devices[i].Product
 	}
+	devices = slices.DeleteFunc(devices, func(d clusterdevices.Device) bool {
+		return !chosen.ChoosesDevice(c, &d) || len(names) > 0 && !slices.Contains(names, d.Node)
+	})
 	var all []*Node
 	for i := range devices {
 		d := &devices[i]
-		if !chosen.ChoosesDevice(c, d) || len(names) > 0 && !slices.Contains(names, d.Node) {
-			continue
-		}
 		product := d.Product
 		if d.Whole != "" {
 			product = products[[4]string{d.Node, d.Driver, d.Pool, d.Whole}]
@@ -128,24 +128,25 @@ func sumUpNodes(c *selecting.Cluster, chosen *selecting.Flags, names []string) [
 			sums[of] = sum
 			all = append(all, sum)
 		}
-		if d.State == inventory.Gone {
-			sum.Gone++
-		} else {
-			sum.Devices[d.State]++
-		}
-		_, pods := clusterdevices.ClaimsAndPods(d.Claims)
-		for _, pod := range pods {
-			if !slices.Contains(sum.Pods, pod) {
-				sum.Pods = append(sum.Pods, pod)
-			}
-		}
+		sum.addDevice(d)
 	}
 	found := make([]Node, len(all))
 	for i, sum := range all {
 		slices.Sort(sum.Pods)
+		sum.Pods = slices.Compact(sum.Pods)
 		found[i] = *sum
 	}
 	return found
+}
+
+func (n *Node) addDevice(d *clusterdevices.Device) {
+	if d.State == inventory.Gone {
+		n.Gone++
+	} else {
+		n.Devices[d.State]++
+	}
+	_, pods := clusterdevices.ClaimsAndPods(d.Claims)
+	n.Pods = append(n.Pods, pods...)
 }
 
 func table(found []Node, columns []string) *output.Rows {

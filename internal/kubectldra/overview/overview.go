@@ -78,14 +78,11 @@ func answer(c *selecting.Cluster, chosen *selecting.Flags, labels []string) *sel
 	for _, item := range taken.Items {
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			if !chosen.ChoosesPool(c, item.Node, pool.Driver) {
-				continue
+			if chosen.ChoosesPool(c, item.Node, pool.Driver) {
+				products.AddPool(groupOf(c.Labels[item.Node], labels), item.Node, pool)
+				addStates(&counts, pool)
+				found.addPool(item, pool)
 			}
-			products.AddPool(groupOf(c.Labels[item.Node], labels), item.Node, pool)
-			for j := range pool.Devices {
-				counts[pool.Devices[j].State]++
-			}
-			found.addPool(item, pool)
 		}
 	}
 	gone := slices.DeleteFunc(slices.Clone(taken.Gone), func(d inventory.GoneDevice) bool { return !chosen.ChoosesPool(c, d.Node, d.Driver) })
@@ -93,30 +90,41 @@ func answer(c *selecting.Cluster, chosen *selecting.Flags, labels []string) *sel
 		found.addGone(&gone[i])
 	}
 	found.addWaitingPods()
-	sorted := found.sorted()
-	totals := products.Sorted()
+	sorted, totals := found.sorted(), products.Sorted()
 	if len(totals)+len(sorted) == 0 {
 		return &selecting.Answer{Headline: chosen.DescribeNothing(c)}
 	}
-	a := &selecting.Answer{Headline: selecting.DescribeCounts(&counts, len(gone)) + describeNumber(sorted)}
+	a := &selecting.Answer{Headline: selecting.DescribeCounts(&counts, len(gone)) + describeNumber(sorted), Objects: objectsOf(totals, sorted)}
 	if len(totals) > 0 {
 		a.Tables = append(a.Tables, productTable(totals, labels, isGivenLabels))
 	}
 	if len(sorted) > 0 {
 		a.Tables = append(a.Tables, problemTable(sorted))
 	}
-	for i := range totals {
+	return a
+}
+
+func addStates(counts *inventory.Counts, pool *inventory.Pool) {
+	for i := range pool.Devices {
+		counts[pool.Devices[i].State]++
+	}
+}
+
+// objectsOf are the answer for programs.
+func objectsOf(totals []clusterdevices.ProductTotal, sorted []Problem) []any {
+	var objects []any
+	for _, total := range totals {
 		var values []string
-		if totals[i].Group != "" {
-			values = strings.Split(totals[i].Group, separator)
+		if total.Group != "" {
+			values = strings.Split(total.Group, separator)
 		}
-		totals[i].Group = ""
-		a.Objects = append(a.Objects, Total{"total", values, totals[i]})
+		total.Group = ""
+		objects = append(objects, Total{"total", values, total})
 	}
 	for i := range sorted {
-		a.Objects = append(a.Objects, sorted[i])
+		objects = append(objects, sorted[i])
 	}
-	return a
+	return objects
 }
 
 func describeNumber(sorted []Problem) string {

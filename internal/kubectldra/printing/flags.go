@@ -39,9 +39,11 @@ func (f *Flags) AddTo(command *cobra.Command) {
 	f.print.AddFlags(command)
 	formats := append([]string{wide, customColumns}, f.print.AllowedFormats()...)
 	slices.Sort(formats)
+	// Answers have no managed fields.
+	_ = command.Flags().MarkHidden("show-managed-fields")
 	command.Flags().Lookup("output").Usage = "Output format. One of: (" + strings.Join(formats, ", ") + ")."
 	command.Flags().BoolVar(&f.noHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
-	// It fails only for a flag that does not exist.
+	// These fail only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -73,7 +73,7 @@ func (f *Flags) listNames(ctx context.Context, resource string) ([]string, error
 }
 
 func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	known, err := f.config.ToRawKubeConfigLoader().RawConfig()
+	known, err := f.ClientConfig().RawConfig()
 	if err != nil {
 		return failCompletion(err)
 	}

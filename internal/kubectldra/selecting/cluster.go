@@ -143,10 +143,11 @@ func stateByClaims(claims []inventory.Claim) inventory.State {
 func (c *Cluster) AllocationTimes() map[string]time.Time {
 	scheduled := map[string]time.Time{}
 	for _, pod := range c.Pods {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
-				scheduled[pod.Namespace+"/"+pod.Name] = condition.LastTransitionTime.Time
-			}
+		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+		})
+		if at >= 0 {
+			scheduled[pod.Namespace+"/"+pod.Name] = pod.Status.Conditions[at].LastTransitionTime.Time
 		}
 	}
 	times := map[string]time.Time{}
@@ -154,16 +155,26 @@ func (c *Cluster) AllocationTimes() map[string]time.Time {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		key := claim.Namespace + "/" + claim.Name
-		if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
-			times[key] = at.Time
-			continue
+		var at time.Time
+		if stored := claim.Status.Allocation.AllocationTimestamp; stored != nil {
+			at = stored.Time
+		} else {
+			at = earliest(clusterdevices.ConsumingPods(claim), func(pod string) time.Time { return scheduled[claim.Namespace+"/"+pod] })
 		}
-		for _, pod := range clusterdevices.ConsumingPods(claim) {
-			if at, ok := scheduled[claim.Namespace+"/"+pod]; ok && (times[key].IsZero() || at.Before(times[key])) {
-				times[key] = at
-			}
+		if !at.IsZero() {
+			times[claim.Namespace+"/"+claim.Name] = at
 		}
 	}
 	return times
+}
+
+// earliest returns the first of the times that are known.
+func earliest(pods []string, timeOf func(pod string) time.Time) time.Time {
+	var first time.Time
+	for _, pod := range pods {
+		if at := timeOf(pod); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }

@@ -31,7 +31,7 @@ type Question struct {
 // NewQuestion makes a question, and adds its flags to a command.
 func NewQuestion(command *cobra.Command, reach *reading.Flags, streams genericiooptions.IOStreams) *Question {
 	q := &Question{reach: reach, streams: streams, print: printing.NewFlags()}
-	q.Flags.AddTo(command, reach)
+	q.AddTo(command, reach)
 	q.print.AddTo(command)
 	command.Flags().BoolVarP(&q.watch, "watch", "w", false, "Show the answer again whenever it changes, on a terminal in place.")
 	return q

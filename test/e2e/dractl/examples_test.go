@@ -26,7 +26,7 @@ func TestExamples(t *testing.T) {
 	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m pod/training-0")
 	s.watchesAtTerminal()
 
-	root := dractl.New(cli.Name, cli.Streams{})
+	root := dractl.New(cli.Streams{})
 	examples := examplesOf(root)
 	require.NotEmpty(t, examples)
 	for _, line := range examples {
