@@ -56,6 +56,8 @@ func listInOptions(root *cobra.Command) {
 		Short:  "Show the options that all commands have.",
 		Args:   cobra.NoArgs,
 		Hidden: true,
+
+		Example: "  " + root.CommandPath() + " options",
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(command.OutOrStdout(), "These options can be given to any command:\n\n%s", root.PersistentFlags().FlagUsagesWrapped(usageWidth))
 			return err
