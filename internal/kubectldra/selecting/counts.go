@@ -33,11 +33,11 @@ func Sum(counts *inventory.Counts) int {
 
 // DescribeCounts says how many devices there are and what can be done with them. Those that are gone are apart.
 func DescribeCounts(counts *inventory.Counts, gone int) string {
-	parts := []string{fmt.Sprintf("%d free", counts[inventory.Free])}
+	var parts []string
 	for _, other := range []struct {
 		count int
 		what  string
-	}{{InUse(counts), "in use"}, {counts[inventory.Blocked], "blocked"}, {Unhealthy(counts), "unhealthy"}, {gone, "gone"}} {
+	}{{counts[inventory.Free], "free"}, {InUse(counts), "in use"}, {counts[inventory.Blocked], "blocked"}, {Unhealthy(counts), "unhealthy"}, {gone, "gone"}} {
 		if other.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", other.count, other.what))
 		}

@@ -122,7 +122,7 @@ func TestPlugin(t *testing.T) {
 	age := regexp.MustCompile(`\b\d+(s|m|m\d+s)( +)`)
 	plain := func(text string) string { return age.ReplaceAllString(text, "AGE$2") }
 
-	require.Contains(t, u.must("kubectl plugin list"), "kubectl-dra")
+	require.Contains(t, u.must("kubectl plugin list 2>/dev/null"), "kubectl-dra")
 	require.Equal(t, `6 devices: 2 free, 3 in use, 1 blocked. 1 problem
 
 Devices:
@@ -167,7 +167,7 @@ func (u *user) watches() {
 	lines := bufio.NewScanner(out)
 	require.True(u, lines.Scan())
 	require.Equal(u, "fabric.acme.test/rail-1/port", lines.Text())
-	u.must("kubectl delete pod infer -n team --now")
+	u.must("kubectl delete pod infer -n team --force --grace-period=0 2>/dev/null")
 	var seen []string
 	for lines.Scan() {
 		seen = append(seen, lines.Text())
@@ -187,7 +187,7 @@ func (u *user) namespaceUser() {
 	u.Helper()
 	out, errOut, code := u.run("kubectl dra devices -n team --as tina --no-headers")
 	require.Zero(u, code, errOut)
-	require.Regexp(u, `(?m)^gpu-1 +gpu-[01] +prepared .* team/train`, out)
+	require.Regexp(u, `(?m)^gpu-1 +gpu.acme.test +gpu-1 +gpu-[01] +prepared .* team/train`, out)
 	require.Contains(u, errOut, "cannot list resourceslices: ask for the ClusterRole dra-viewer, or for the right to list them\n")
 	require.Contains(u, errOut, "cannot list resourceclaims in all namespaces: ")
 	_, errOut, code = u.run("kubectl dra devices -n other --as tina")
