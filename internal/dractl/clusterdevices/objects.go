@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -138,14 +138,20 @@ type consumer struct {
 
 func (o *Objects) listConsumers() map[string]consumer {
 	all := map[string]consumer{}
-	known := why.NewCluster(o.Claims, o.Failures)
+	newest := map[types.UID]*corev1.Event{}
+	for _, event := range o.Failures {
+		uid := event.InvolvedObject.UID
+		if known := newest[uid]; known == nil || facts.LastSeen(event).After(facts.LastSeen(known)) {
+			newest[uid] = event
+		}
+	}
 	for _, pod := range o.Pods {
 		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 			continue
 		}
 		found := consumer{started: HasStarted(pod)}
-		if !found.started {
-			found.failure = known.PrepareFailure(pod)
+		if event := newest[pod.UID]; !found.started && event != nil && event.Reason == FailedPrepare {
+			found.failure = event.Message
 		}
 		all[pod.Namespace+"/"+pod.Name] = found
 	}

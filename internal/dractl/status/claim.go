@@ -20,7 +20,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
@@ -128,7 +127,7 @@ func (s *story) listSteps() []Step {
 			if event.Count > 1 {
 				message += fmt.Sprintf(" (%d times)", event.Count)
 			}
-			steps = append(steps, Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
+			steps = append(steps, Step{Time: new(facts.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
 		}
 	}
 	orderSteps(steps)
