@@ -57,10 +57,10 @@ test-rest: ## Run the tests of test-all that test has not run (ONLY=REGEX choose
 	@$(RUN) test ./tools/suite -ring rest -only '$(value ONLY)'
 
 .PHONY: build
-build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kwok-dra ./cmd/kwok-dractl
-	@ln -sf kwok-dractl bin/kubectl-dra
-	@ln -sf kwok-dractl bin/kubectl_complete-dra
+build: ## Build bin/kwok-dra, bin/kwok-dractl, and bin/kubectl-dra, a plugin of kubectl.
+	@rm -f bin/kubectl-dra
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kwok-dra ./cmd/kwok-dractl ./cmd/kubectl-dra
+	@ln -sf kubectl-dra bin/kubectl_complete-dra
 
 .PHONY: image
 image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.
@@ -86,7 +86,7 @@ generate-docs: ## Fill in the parts of docs/reference that are made from the cod
 
 .PHONY: verify
 verify: lint ## Run the linters, and check that go.mod files are tidy.
-	@for module in $(MODULES) test/tools/lint test/drivers/others; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+	@for module in $(MODULES) test/tools/krew test/tools/lint test/drivers/others; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: lint
 lint: ## Run golangci-lint, which checks formatting too.

@@ -1,5 +1,5 @@
 // Command kwok-dractl checks, renders, generates, schedules and shows fake
-// devices. Under the name kubectl-dra it is a plugin of kubectl.
+// devices.
 package main
 
 import (
@@ -15,14 +15,12 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	name, arguments := cli.Called(os.Args)
-	command := dractl.New(name, cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
-	command.SetArgs(arguments)
+	command := dractl.New(cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	err := command.ExecuteContext(ctx)
 	stop()
 	code := cli.ExitCode(err)
 	if code == cli.ExitFailed {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Name, err)
 	}
 	os.Exit(code)
 }

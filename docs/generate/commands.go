@@ -7,14 +7,24 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra"
 )
 
 // commands shows the help of kwok-dractl and its commands.
 func commands(string) (string, error) {
-	root := dractl.New(cli.Name, cli.Streams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	return describeAll(dractl.New(cli.Streams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})), nil
+}
+
+// pluginCommands shows the help of the plugin of kubectl and its commands.
+func pluginCommands(string) (string, error) {
+	return describeAll(kubectldra.New(genericiooptions.NewTestIOStreamsDiscard())), nil
+}
+
+func describeAll(root *cobra.Command) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "## Common options\n\nEvery command has these options.\n\n%s", flagTable(root.PersistentFlags()))
 	for _, command := range root.Commands() {
@@ -22,7 +32,7 @@ func commands(string) (string, error) {
 			describe(&text, command)
 		}
 	}
-	return text.String(), nil
+	return text.String()
 }
 
 // describe shows the help of a command, and of those below it.

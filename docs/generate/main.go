@@ -61,6 +61,7 @@ var part = regexp.MustCompile(`(?s)<!-- note: generated (\S+), by make generate-
 var generators = map[string]func(root string) (string, error){
 	"options":                      options,
 	"commands":                     commands,
+	"plugin-commands":              pluginCommands,
 	"metrics":                      metrics,
 	"device-metrics":               deviceMetrics,
 	"prepare-failures":             prepareFailures,

@@ -47,7 +47,7 @@ func TestMaturityOfEachCommand(t *testing.T) {
 			features = append(features, row[0])
 		}
 	}
-	root := dractl.New(cli.Name, cli.Streams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	root := dractl.New(cli.Streams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	for _, command := range root.Commands() {
 		if !command.IsAvailableCommand() || command.Name() == "help" {
 			continue

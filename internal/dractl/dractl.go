@@ -20,8 +20,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
-// New makes the command, under the name that the user types.
-func New(name string, streams cli.Streams) *cobra.Command {
+// New makes the command.
+func New(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   cli.Name,
 		Short: "Scale, check, render, generate, record, schedule and show fake devices.",
@@ -65,6 +65,5 @@ Exit codes:
 		record.New(streams, reach),
 		versioncommand.New(streams, reach),
 	)
-	cli.Rename(command, name)
 	return command
 }

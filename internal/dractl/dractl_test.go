@@ -27,7 +27,7 @@ func commands(command *cobra.Command) []*cobra.Command {
 // are. The examples are run on a real cluster elsewhere.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	root := New(cli.Name, cli.Streams{})
+	root := New(cli.Streams{})
 	require.Greater(t, len(commands(root)), 6)
 	for _, command := range commands(root) {
 		require.NotEmpty(t, command.Short, command.Name())
@@ -44,7 +44,7 @@ func TestHelp(t *testing.T) {
 			if strings.Fields(call)[0] == "completion" {
 				continue
 			}
-			found, arguments, err := New(cli.Name, cli.Streams{}).Find(strings.Fields(call))
+			found, arguments, err := New(cli.Streams{}).Find(strings.Fields(call))
 			require.NoError(t, err, line)
 			require.Equal(t, command.CommandPath(), found.CommandPath(), line)
 			if err := found.ParseFlags(arguments); err != nil {
@@ -58,7 +58,7 @@ func TestHelp(t *testing.T) {
 func run(t *testing.T, in string, arguments ...string) (out, errOut string, code int) {
 	t.Helper()
 	var printed, told bytes.Buffer
-	command := New(cli.Name, cli.Streams{In: strings.NewReader(in), Out: &printed, ErrOut: &told})
+	command := New(cli.Streams{In: strings.NewReader(in), Out: &printed, ErrOut: &told})
 	command.SetArgs(arguments)
 	err := command.ExecuteContext(t.Context())
 	if err != nil {

@@ -46,7 +46,7 @@ func TestFlagsMeanOneThing(t *testing.T) {
 	t.Parallel()
 	first := map[string]*pflag.Flag{}
 	shorthands, where, differing := map[string]string{}, map[string]string{}, map[string]bool{}
-	for _, command := range allCommands(New(cli.Name, cli.Streams{})) {
+	for _, command := range allCommands(New(cli.Streams{})) {
 		command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 			if flag.Hidden { // it says which flag is meant
 				return

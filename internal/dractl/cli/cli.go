@@ -4,23 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
 // Name is the name of the command in examples.
 const Name = "kwok-dractl"
-
-const (
-	// plugin is the name under which kubectl finds the binary.
-	plugin = "kubectl-dra"
-	// completer is the name under which kubectl asks the binary for completions.
-	completer = "kubectl_complete-dra"
-)
 
 // Streams are what a command reads and writes.
 type Streams struct {
@@ -56,34 +46,6 @@ func ExitCode(err error) int {
 		return ExitNegative
 	}
 	return ExitFailed
-}
-
-// Called returns what the user types to run the program, and its arguments. The first of all is the path of
-// the program; for a plugin of kubectl, the user types kubectl and the name of the plugin.
-func Called(arguments []string) (name string, rest []string) {
-	switch strings.TrimSuffix(filepath.Base(arguments[0]), ".exe") {
-	case plugin:
-		return "kubectl dra", arguments[1:]
-	case completer:
-		return "kubectl dra", append([]string{cobra.ShellCompRequestCmd}, arguments[1:]...)
-	}
-	return Name, arguments[1:]
-}
-
-// Rename replaces Name by the name that the user types, in the help of the command
-// and its sub-commands.
-func Rename(command *cobra.Command, name string) {
-	if command.Annotations == nil {
-		command.Annotations = map[string]string{}
-	}
-	if !command.HasParent() {
-		command.Annotations[cobra.CommandDisplayNameAnnotation] = name
-	}
-	command.Example = strings.ReplaceAll(command.Example, Name+" ", name+" ")
-	command.Long = strings.ReplaceAll(command.Long, Name+" ", name+" ")
-	for _, child := range command.Commands() {
-		Rename(child, name)
-	}
 }
 
 // FirstFew lists names. Of more than most and one, it has the first ones and how many more there are.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
@@ -52,7 +52,7 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 		return nil, err
 	}
 	s := &story{claim: claim, pods: map[string]*corev1.Pod{}}
-	for _, consumer := range consumingPods(claim) {
+	for _, consumer := range clusterdevices.ConsumingPods(claim) {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -127,7 +127,7 @@ func (s *story) listSteps() []Step {
 			if event.Count > 1 {
 				message += fmt.Sprintf(" (%d times)", event.Count)
 			}
-			steps = append(steps, Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
+			steps = append(steps, Step{Time: new(facts.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
 		}
 	}
 	orderSteps(steps)

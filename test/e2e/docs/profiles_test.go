@@ -101,7 +101,7 @@ func rendered(t *testing.T, dir string) string {
 func generated(t *testing.T, profile string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	command := dractl.New(cli.Name, cli.Streams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	command := dractl.New(cli.Streams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	command.SetArgs([]string{"generate", "--profile", profile, "--nodes", "1"})
 	require.NoError(t, command.ExecuteContext(t.Context()), errOut.String())
 	require.Contains(t, out.String(), "kind: Node\n")

@@ -31,7 +31,7 @@ func TestReadmeExampleSuitsTheClassOfItsDriver(t *testing.T) {
 	}
 
 	var out, errOut bytes.Buffer
-	command := dractl.New(cli.Name, cli.Streams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	command := dractl.New(cli.Streams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	command.SetArgs([]string{"schedule", "-f", dir})
 	require.NoError(t, command.ExecuteContext(t.Context()), out.String()+errOut.String())
 	require.Contains(t, out.String(), "gpu=gpu.nvidia.com/my-node/gpu-")

@@ -26,7 +26,7 @@ func TestExamples(t *testing.T) {
 	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m pod/training-0")
 	s.watchesAtTerminal()
 
-	root := dractl.New(cli.Name, cli.Streams{})
+	root := dractl.New(cli.Streams{})
 	examples := examplesOf(root)
 	require.NotEmpty(t, examples)
 	for _, line := range examples {
@@ -43,7 +43,7 @@ func TestExamples(t *testing.T) {
 		require.True(t, r.out+r.errOut != "" || strings.Contains(line, " > ") || strings.Contains(line, " diff "), "%s prints nothing\n%s", line, r)
 	}
 	s.must("kwok-dractl validate -f fleet.yaml")
-	s.plugin()
+	s.exitCodes()
 	s.keepsKeys()
 }
 
@@ -76,16 +76,10 @@ func (s *shell) watches(line string) {
 	require.NotEmpty(s, strings.TrimSpace(first))
 }
 
-// plugin calls the command by way of kubectl.
-func (s *shell) plugin() {
+// exitCodes tell an answer that is no from a command that failed.
+func (s *shell) exitCodes() {
 	s.Helper()
-	require.Contains(s, s.must("kubectl plugin list"), "kubectl-dra")
-	help := s.must("kubectl dra render --help")
-	require.Contains(s, help, "  kubectl dra render -f templates.yaml -f nodes.yaml\n")
-	require.NotContains(s, help, cli.Name)
-	require.Contains(s, s.must("kubectl dra render -f templates.yaml -f nodes.yaml -o name"), "resourceslice.resource.k8s.io/")
-	invalid := s.run("kubectl dra validate -f invalid.yaml")
-	require.Equal(s, cli.ExitNegative, invalid.code)
-	require.Equal(s, cli.ExitFailed, s.run("kubectl dra validate -f https://example.com/templates.yaml").code)
-	require.Contains(s, s.must("kubectl dra __complete generate --profile ''"), "nvidia-h100-mig\n")
+	require.Equal(s, cli.ExitNegative, s.run("kwok-dractl validate -f invalid.yaml").code)
+	require.Equal(s, cli.ExitFailed, s.run("kwok-dractl validate -f https://example.com/templates.yaml").code)
+	require.Contains(s, s.must("kwok-dractl __complete generate --profile ''"), "nvidia-h100-mig\n")
 }

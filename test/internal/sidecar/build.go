@@ -17,26 +17,26 @@ import (
 const (
 	sidecarName = "kwok-dra"
 	ctlName     = "kwok-dractl"
+	pluginName  = "kubectl-dra"
 )
 
-// plugins are the names of kwok-dractl by which kubectl finds it: as a plugin,
-// and to complete that.
-var plugins = []string{"kubectl-dra", "kubectl_complete-dra"}
+// pluginCompleter is the name under which kubectl finds what completes the arguments of the plugin.
+const pluginCompleter = "kubectl_complete-dra"
 
-// Programs builds kwok-dra and kwok-dractl and returns the directory that has
-// them, kwok-dractl under the names of a plugin of kubectl as well. It builds once
-// per process.
+// Programs builds kwok-dra, kwok-dractl and the plugin of kubectl and returns the directory that has
+// them. It builds once per process.
 var Programs = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(Root(), "bin")
-	if err := Build(Root(), dir+string(filepath.Separator), "./cmd/"+sidecarName, "./cmd/"+ctlName); err != nil {
-		return "", err
-	}
-	for _, plugin := range plugins {
-		if err := ensureLink(ctlName, filepath.Join(dir, plugin)); err != nil {
-			return "", err
+	// The compiler would write through a link, which this name once was.
+	if _, err := os.Readlink(filepath.Join(dir, pluginName)); err == nil {
+		if err := os.Remove(filepath.Join(dir, pluginName)); err != nil {
+			return "", fmt.Errorf("remove the link %s: %w", pluginName, err)
 		}
 	}
-	return dir, nil
+	if err := Build(Root(), dir+string(filepath.Separator), "./cmd/"+sidecarName, "./cmd/"+ctlName, "./cmd/"+pluginName); err != nil {
+		return "", err
+	}
+	return dir, ensureLink(pluginName, filepath.Join(dir, pluginCompleter))
 })
 
 // Binary builds the sidecar and returns its path. It builds once per process.

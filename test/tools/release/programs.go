@@ -12,22 +12,34 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/tools/release/tarball"
 )
 
-// programs are the commands that users get.
-var programs = []string{"kwok-dra", "kwok-dractl"}
+// plugin is the plugin of kubectl, which runs wherever kubectl does.
+const plugin = "kubectl-dra"
 
-// pluginLinks are the names under which kubectl finds kwok-dractl, and what
-// completes it.
-var pluginLinks = []string{"kubectl-dra", "kubectl_complete-dra"}
+// programsOf are the commands that users of a platform get.
+func programsOf(platform source.Platform) []string {
+	if platform.OS == "windows" {
+		return []string{plugin}
+	}
+	return []string{"kwok-dra", "kwok-dractl", plugin}
+}
+
+// fileOf is the name of a program on a platform.
+func fileOf(platform source.Platform, program string) string {
+	if platform.OS == "windows" {
+		return program + ".exe"
+	}
+	return program
+}
 
 // binaryPath is the path of a program that is compiled.
 func (r *release) binaryPath(platform source.Platform, program string) string {
-	return filepath.Join(r.work, platform.OS, platform.Architecture, program)
+	return filepath.Join(r.work, platform.OS, platform.Architecture, fileOf(platform, program))
 }
 
 func (r *release) compilePrograms(ctx context.Context) error {
 	for _, platform := range r.platforms {
 		fmt.Fprintf(r.out, "Compiling for %s (a minute or two for the first time, seconds later) ...\n", platform)
-		for _, program := range programs {
+		for _, program := range programsOf(platform) {
 			if err := r.Compile(ctx, platform, program, r.binaryPath(platform, program)); err != nil {
 				return err
 			}
@@ -36,7 +48,12 @@ func (r *release) compilePrograms(ctx context.Context) error {
 	return nil
 }
 
-// packArchives packs the programs of each platform.
+// archiveName is the name of the archive of a platform that is called by one of its programs.
+func (r *release) archiveName(program string, platform source.Platform) string {
+	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", program, r.Version, platform.OS, platform.Architecture)
+}
+
+// packArchives packs the programs of each platform, and the plugin of kubectl by itself.
 func (r *release) packArchives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
 	if err != nil {
@@ -44,20 +61,36 @@ func (r *release) packArchives(context.Context) error {
 	}
 	for _, platform := range r.platforms {
 		entries := []tarball.Entry{{Name: "LICENSE", Content: license}}
-		for _, program := range programs {
+		for _, program := range programsOf(platform) {
 			content, err := os.ReadFile(r.binaryPath(platform, program))
 			if err != nil {
 				return err
 			}
-			entries = append(entries, tarball.Entry{Name: program, Content: content, Executable: true})
+			entry := tarball.Entry{Name: fileOf(platform, program), Content: content, Executable: true}
+			entries = append(entries, entry)
+			// krew unpacks no links, so this archive has none.
+			if program == plugin {
+				if err := r.writeArchive(plugin, platform, []tarball.Entry{entries[0], entry}); err != nil {
+					return err
+				}
+			}
 		}
-		for _, link := range pluginLinks {
-			entries = append(entries, tarball.Entry{Name: link, Link: "kwok-dractl"})
+		if platform.OS == "windows" {
+			continue
 		}
-		name := fmt.Sprintf("kwok-dra-%s-%s-%s.tar.gz", r.Version, platform.OS, platform.Architecture)
-		if err := tarball.Write(r.distPath(name), entries, r.Date); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
+		// kubectl asks a program of this name what completes the arguments of the plugin.
+		entries = append(entries, tarball.Entry{Name: "kubectl_complete-dra", Link: plugin})
+		if err := r.writeArchive("kwok-dra", platform, entries); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (r *release) writeArchive(program string, platform source.Platform, entries []tarball.Entry) error {
+	name := r.archiveName(program, platform)
+	if err := tarball.Write(r.distPath(name), entries, r.Date); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
@@ -86,7 +119,7 @@ func (r *release) writeImage(context.Context) error {
 func (r *release) writeSBOMs(context.Context) error {
 	var read []*sbom.Program
 	for _, platform := range r.platforms {
-		for _, program := range programs {
+		for _, program := range programsOf(platform) {
 			found, err := sbom.Read(program, r.binaryPath(platform, program))
 			if err != nil {
 				return err

@@ -13,12 +13,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/tools/release/source"
 )
 
-// allPlatforms are those of the programs. The image is for those of Linux.
+// allPlatforms are those of the programs. The image is for those of Linux, and only the plugin of kubectl for those
+// of Windows.
 var allPlatforms = []source.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
 	{OS: "darwin", Architecture: "amd64"},
 	{OS: "darwin", Architecture: "arm64"},
+	{OS: "windows", Architecture: "amd64"},
+	{OS: "windows", Architecture: "arm64"},
 }
 
 // semantic is a semantic version without build metadata, which the tag of an image
@@ -68,7 +71,7 @@ func (r *release) makeAll(ctx context.Context) error {
 	if err := os.Mkdir(r.distPath(), 0o755); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.writeNotes, r.compilePrograms, r.packArchives, r.writeImage, r.writeSBOMs, r.writeManifests, r.writeChecksums} {
+	for _, step := range []func(context.Context) error{r.writeNotes, r.compilePrograms, r.packArchives, r.writeKrewManifest, r.writeImage, r.writeSBOMs, r.writeManifests, r.writeChecksums} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("release %s: %w", r.Version, err)
 		}

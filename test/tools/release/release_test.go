@@ -38,10 +38,11 @@ func TestRelease(t *testing.T) {
 	clone := snapshot.Commit(t)
 	require.NoError(t, makeRelease(t.Context(), clone, testVersion, host(t), io.Discard))
 	archive := fmt.Sprintf("kwok-dra-%s-%s-%s.tar.gz", testVersion, runtime.GOOS, runtime.GOARCH)
+	pluginArchive := fmt.Sprintf("kubectl-dra-%s-%s-%s.tar.gz", testVersion, runtime.GOOS, runtime.GOARCH)
 
 	t.Run("has these files", func(t *testing.T) {
 		t.Parallel()
-		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", notesFile, "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
+		require.ElementsMatch(t, []string{archive, pluginArchive, krewFile, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", notesFile, "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
 			names(t, filepath.Join(clone, "dist")))
 	})
 	t.Run("says the digest of its image", func(t *testing.T) {
@@ -73,6 +74,16 @@ func TestRelease(t *testing.T) {
 			require.NoError(t, err, program)
 			require.Contains(t, string(output), testVersion, program)
 		}
+	})
+	t.Run("has a plugin that krew installs", func(t *testing.T) {
+		t.Parallel()
+		checkKrewManifest(t, filepath.Join(clone, "dist"))
+		dir := unpack(t, filepath.Join(clone, "dist", pluginArchive))
+		require.ElementsMatch(t, []string{"LICENSE", "kubectl-dra"}, names(t, dir))
+		info, err := os.Lstat(filepath.Join(dir, "kubectl-dra"))
+		require.NoError(t, err)
+		require.True(t, info.Mode().IsRegular(), "krew unpacks no links")
+		require.LessOrEqual(t, info.Size(), int64(60<<20))
 	})
 	t.Run("lists its modules", func(t *testing.T) {
 		t.Parallel()

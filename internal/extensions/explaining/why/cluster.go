@@ -40,24 +40,11 @@ func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Clu
 	}
 	for _, event := range events {
 		uid := event.InvolvedObject.UID
-		if known := c.Failures[uid]; known == nil || LastSeen(event).After(LastSeen(known)) {
+		if known := c.Failures[uid]; known == nil || facts.LastSeen(event).After(facts.LastSeen(known)) {
 			c.Failures[uid] = event
 		}
 	}
 	return c
-}
-
-// LastSeen returns when an event was last seen.
-func LastSeen(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	}
-	return event.CreationTimestamp.Time
 }
 
 // Answer says why a Pod does not run yet.

@@ -75,7 +75,7 @@ func (c *Cluster) describeTries(pod *corev1.Pod) []string {
 	if event == nil || event.Reason != v1alpha1.ReasonFailedPrepare {
 		return nil
 	}
-	last := LastSeen(event)
+	last := facts.LastSeen(event)
 	first := event.FirstTimestamp.Time
 	if first.IsZero() {
 		first = last

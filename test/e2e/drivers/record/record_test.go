@@ -102,7 +102,7 @@ func shortDir(t *testing.T) string {
 func dractlRecord(h *harness.H, arguments ...string) (printed, told string) {
 	h.Helper()
 	var out, errOut bytes.Buffer
-	command := dractl.New(cli.Name, cli.Streams{Out: &out, ErrOut: &errOut})
+	command := dractl.New(cli.Streams{Out: &out, ErrOut: &errOut})
 	command.SetArgs(append([]string{"record", "--kubeconfig", h.Cluster.Kubeconfig()}, arguments...))
 	require.NoError(h, command.ExecuteContext(h.Context()), errOut.String())
 	return out.String(), errOut.String()
