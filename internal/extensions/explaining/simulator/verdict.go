@@ -27,7 +27,25 @@ func (o *Outlook) Verdict() string {
 	case len(o.Refusals) > 0:
 		return o.withoutNodes()
 	}
-	return ""
+	return "there are no nodes"
+}
+
+// Lines are what the Verdict leaves out: what each request lacks if several do, and each node.
+func (o *Outlook) Lines() []string {
+	verdict, isFailing := o.Verdict(), o.Failing() != nil
+	var lines []string
+	if len(o.Supplies) > 1 && !isFailing {
+		for i := range o.Supplies {
+			lines = append(lines, o.Supplies[i].String())
+		}
+	}
+	for i := range o.Refusals {
+		refusal := &o.Refusals[i]
+		if line := refusal.Line(); len(o.Refusals) > 1 && !refusal.fails && !strings.Contains(verdict, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // hasOrHave is the verb for nodes.
@@ -93,9 +111,9 @@ func (o *Outlook) withoutNodes() string {
 		if claim.Name != elsewhere {
 			continue
 		}
-		text := "claim " + claim.Name
+		text := "claim " + claim.Name + " has its devices already"
 		if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
-			text += fmt.Sprintf(" has device %s/%s/%s already", results[0].Driver, results[0].Pool, results[0].Device)
+			text = fmt.Sprintf("claim %s has device %s/%s/%s already", claim.Name, results[0].Driver, results[0].Pool, results[0].Device)
 		}
 		return fmt.Sprintf("%s, by %s, and the Pod cannot go there: %s", text, holderOf(claim), cmp.Or(reasons, "no node reaches it, so delete the claim"))
 	}

@@ -26,8 +26,6 @@ const (
 	Running     State = "Running"
 	Ended       State = "Ended"
 	Terminating State = "Terminating"
-	// NoClaims says that the Pod asks for no device.
-	NoClaims State = "NoClaims"
 )
 
 // waits are the states in which a Pod waits, and what for.
@@ -40,25 +38,36 @@ var waits = map[State]string{
 
 // Answer is why a Pod does not run yet.
 type Answer struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	// Owner is the controller of the Pod: its kind and its name.
-	Owner string `json:"owner,omitempty"`
-	Node  string `json:"node,omitempty"`
-	State State  `json:"state"`
+	Subject
+
+	State State `json:"state"`
 	// Since is when the state began, if that is known.
 	Since *time.Time `json:"since,omitempty"`
 	// Reason is the answer in one line, and Details are more lines.
 	Reason  string   `json:"reason"`
 	Details []string `json:"details,omitempty"`
+	Evidence
+
+	pod *corev1.Pod
+}
+
+// Subject is the Pod that an Answer is about.
+type Subject struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	// Owner is the controller of the Pod: its kind and its name.
+	Owner string `json:"owner,omitempty"`
+	Node  string `json:"node,omitempty"`
+}
+
+// Evidence is what an Answer about a Pod without a node is concluded from.
+type Evidence struct {
 	// Requests are those that get no devices.
 	Requests []simulator.Supply `json:"requests,omitempty"`
 	// Nodes are those that refuse the Pod, by their reasons.
 	Nodes []Refusal `json:"nodes,omitempty"`
 	// Scheduler is what the scheduler says itself, in the condition PodScheduled.
 	Scheduler string `json:"scheduler,omitempty"`
-
-	pod *corev1.Pod
 }
 
 // Refusal is why some nodes refuse a Pod.
@@ -71,7 +80,7 @@ type Refusal struct {
 func (a *Answer) Waits() bool { return waits[a.State] != "" }
 
 func newAnswer(pod *corev1.Pod) *Answer {
-	answer := &Answer{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, pod: pod}
+	answer := &Answer{Subject: Subject{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName}, pod: pod}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		answer.Owner = owner.Kind + " " + owner.Name
 	}
