@@ -10,7 +10,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/fit"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/why"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
@@ -42,7 +44,10 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	reach := reading.NewFlags()
 	reach.AddTo(command)
-	command.AddCommand()
+	command.AddCommand(
+		why.New(reach, streams),
+		fit.New(reach, streams),
+	)
 	return command
 }
 

@@ -45,7 +45,22 @@ func (u *usage) add(requests corev1.ResourceList, ports []hostPort) {
 	}
 }
 
-// clone copies what add changes.
+// remove undoes add.
+func (u *usage) remove(requests corev1.ResourceList, ports []hostPort) {
+	u.pods--
+	for name, quantity := range requests {
+		sum := u.requested[name]
+		sum.Sub(quantity)
+		u.requested[name] = sum
+	}
+	for _, port := range ports {
+		if i := slices.Index(u.ports, port); i >= 0 {
+			u.ports = slices.Delete(u.ports, i, i+1)
+		}
+	}
+}
+
+// clone copies what add and remove change.
 func (u *usage) clone() usage {
 	return usage{pods: u.pods, requested: maps.Clone(u.requested), ports: slices.Clone(u.ports)}
 }

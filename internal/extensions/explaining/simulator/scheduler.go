@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
@@ -45,7 +46,9 @@ type Scheduler struct {
 	kinds     map[string]*kind
 	// states maps devices to what the inventory says of them. It is nil until that is asked for.
 	states map[structured.DeviceID]*inventory.Device
-	isLive bool
+	// reserved maps Pods to their allocated claims. It is nil until that is asked for.
+	reserved map[types.UID][]*resourcev1.ResourceClaim
+	isLive   bool
 }
 
 // catalog holds the objects by which Pods ask for devices. The Scheduler adds the claims that it
@@ -140,7 +143,7 @@ func newCatalog(world *World) *catalog {
 func (s *Scheduler) Clone() *Scheduler {
 	clone := *s
 	clone.allocated = cloneAllocated(s.allocated)
-	clone.kinds, clone.states = map[string]*kind{}, nil
+	clone.kinds, clone.states, clone.reserved = map[string]*kind{}, nil, nil
 	clone.catalog = new(*s.catalog)
 	clone.claims = maps.Clone(s.claims)
 	for name, claim := range clone.claims {
@@ -189,7 +192,7 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 		}
 	}
 	chosen.add(d.requests, d.ports)
-	s.states = nil
+	s.states, s.reserved = nil, nil
 	return placement
 }
 

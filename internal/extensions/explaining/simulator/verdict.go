@@ -168,7 +168,7 @@ func (s *Supply) describeSupply() string {
 		d := s.incomplete[0]
 		return fmt.Sprintf("pool %s of driver %s is incomplete, so none of its devices can be had until the driver has published all its slices", d.pool, d.driver)
 	case all == 0 && s.Silent != "":
-		return fmt.Sprintf("driver %s has published no devices: start its plugin, or apply a template that selects a node", s.Silent)
+		return fmt.Sprintf("driver %s has published no devices: start its plugin", s.Silent)
 	case s.elsewhere != nil:
 		return s.elsewhere.describe(kind)
 	case s.Steps[0].Devices == 0:

@@ -94,7 +94,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"the driver is silent": {
 			gpus(2, 2), strings.Split(nic, "---")[0] + "---\n" + pod("p", fmt.Sprintf(rate, "1G")),
-			"driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request nic wants 1",
+			"driver nic.example.com has published no devices: start its plugin; request nic wants 1",
 		},
 		"an incomplete pool": {
 			incomplete, pod("p", one),
@@ -102,7 +102,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"no devices": {
 			&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
-			"driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpu wants 1",
+			"driver gpu.example.com has published no devices: start its plugin; request gpu wants 1",
 		},
 		"the request selects nothing": {
 			gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].model == "B200"`)),

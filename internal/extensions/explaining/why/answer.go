@@ -26,6 +26,9 @@ const (
 	Running     State = "Running"
 	Ended       State = "Ended"
 	Terminating State = "Terminating"
+	// Unallocated and Allocated are those of a claim.
+	Unallocated State = "Unallocated"
+	Allocated   State = "Allocated"
 )
 
 // waits are the states in which a Pod waits, and what for.
@@ -48,13 +51,17 @@ type Answer struct {
 	Details []string `json:"details,omitempty"`
 	Evidence
 
+	// Fits says that a node has what the Pod asks for.
+	Fits bool `json:"-"`
+
 	pod *corev1.Pod
 }
 
-// Subject is the Pod that an Answer is about.
+// Subject is the Pod or the claim that an Answer is about.
 type Subject struct {
 	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
+	Pod       string `json:"pod,omitempty"`
+	Claim     string `json:"claim,omitempty"`
 	// Owner is the controller of the Pod: its kind and its name.
 	Owner string `json:"owner,omitempty"`
 	Node  string `json:"node,omitempty"`
@@ -74,6 +81,14 @@ type Evidence struct {
 type Refusal struct {
 	Nodes  []string `json:"nodes"`
 	Reason string   `json:"reason"`
+}
+
+// ResourceName is kubectl's name of the Pod or the claim.
+func (s *Subject) ResourceName() string {
+	if s.Claim != "" {
+		return "resourceclaim/" + s.Claim
+	}
+	return "pod/" + s.Pod
 }
 
 // Waits reports whether the Pod waits for something.

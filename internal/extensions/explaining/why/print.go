@@ -16,6 +16,9 @@ import (
 // Print prints an answer: the reason, and then each detail on its own line.
 func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
+	if a.Claim != "" {
+		text = fmt.Sprintf("Claim %s/%s", a.Namespace, a.Claim)
+	}
 	if a.Waits() {
 		text += " waits " + waits[a.State] + a.describeSince(now)
 	}

@@ -46,6 +46,7 @@ func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
 	}
 	answer.setState(Unscheduled, since, cmp.Or(reason, answer.Scheduler, withoutOutlook))
 	c.addDetails(answer, outlook)
+	answer.Fits = outlook.Fits()
 	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
 		answer.Details = append(answer.Details, noClaims)
 	}
@@ -67,7 +68,7 @@ func (c *Cluster) verdictOn(outlook *simulator.Outlook, message string) string {
 		return ""
 	case !outlook.Fits():
 		return outlook.Verdict()
-	case c.isUnread("resourceclaims") || c.isUnread("pods"): // others may have what seems to be free
+	case c.isUnread("resourceclaims") || c.isUnread("resourceclaims of other namespaces") || c.isUnread("pods"): // others may have what seems to be free
 		return ""
 	}
 	text := outlook.Verdict()

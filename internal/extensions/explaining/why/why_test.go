@@ -169,7 +169,7 @@ func TestAnswer(t *testing.T) {
 			func(s *scene) {
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}}
 			},
-			Unscheduled, "driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			Unscheduled, "driver nic.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"no template names driver nic.example.com"},
 		},
 		"template of the driver selects no node": {
@@ -177,7 +177,7 @@ func TestAnswer(t *testing.T) {
 				s.slice, s.node.Labels["kind"] = nil, "gpus"
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}}
 			},
-			Unscheduled, "driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			Unscheduled, "driver gpu.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"template t selects no node: kind is gpus, must be gpu (node n)"},
 		},
 		"admin access": {
