@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -128,25 +129,34 @@ func (c *command) show(asked *question, answers []*why.Answer) error {
 		return c.print.Print(c.streams.Out, nil, objects)
 	}
 	var text strings.Builder
+	if err := asked.printText(&text, answers, groups); err != nil {
+		return err
+	}
+	return output.Text(c.streams.Out, text.String())
+}
+
+// printText prints the answers about named Pods and claims, and the groups of others.
+func (q *question) printText(out io.Writer, answers []*why.Answer, groups []*why.Group) error {
+	text := q.describeNone(answers)
 	switch {
-	case asked.isNamed:
+	case q.isNamed:
 		for i, answer := range answers {
 			if i > 0 {
-				text.WriteString("\n")
+				fmt.Fprintln(out)
 			}
-			if err := answer.Print(&text, asked.now); err != nil {
+			if err := answer.Print(out, q.now); err != nil {
 				return err
 			}
 		}
-	case len(groups) == 0:
-		text.WriteString(asked.describeNone(answers))
-	default:
-		if err := why.PrintGroups(&text, groups, asked.now, "kubectl dra why"); err != nil {
+		return nil
+	case len(groups) > 0:
+		if err := why.PrintGroups(out, groups, q.now, "kubectl dra why"); err != nil {
 			return err
 		}
-		text.WriteString(asked.describeSome(groups, len(answers)))
+		text = q.describeSome(groups, len(answers))
 	}
-	return output.Text(c.streams.Out, text.String())
+	_, err := io.WriteString(out, text)
+	return err
 }
 
 // describeNone says that no Pod waits.

@@ -87,46 +87,33 @@ func (w *workload) describeEmpty() string {
 
 // getWorkload reads a workload.
 func getWorkload(ctx context.Context, client kubernetes.Interface, namespace string, named subject) (*workload, error) {
-	w := &workload{subject: named, wanted: 1}
+	w := &workload{subject: named}
 	var err error
-	switch named.kind {
+	switch apps := client.AppsV1(); named.kind {
 	case deploymentKind:
-		var d *appsv1.Deployment
-		if d, err = client.AppsV1().Deployments(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
-			w.selector, w.wanted = d.Spec.Selector, countOr(d.Spec.Replicas, 1)
+		err = read(ctx, named.name, apps.Deployments(namespace).Get, func(d *appsv1.Deployment) {
+			w.selector, w.wanted = d.Spec.Selector, countOrOne(d.Spec.Replicas)
 			for _, condition := range d.Status.Conditions {
-				w.note(string(condition.Type) == string(appsv1.DeploymentReplicaFailure), condition.Status, condition.Message)
+				w.noteProblem(condition.Type == appsv1.DeploymentReplicaFailure, condition.Status, condition.Message)
 			}
-		}
+		})
 	case replicaSetKind:
-		var r *appsv1.ReplicaSet
-		if r, err = client.AppsV1().ReplicaSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
-			w.selector, w.wanted = r.Spec.Selector, countOr(r.Spec.Replicas, 1)
+		err = read(ctx, named.name, apps.ReplicaSets(namespace).Get, func(r *appsv1.ReplicaSet) {
+			w.selector, w.wanted = r.Spec.Selector, countOrOne(r.Spec.Replicas)
 			for _, condition := range r.Status.Conditions {
-				w.note(condition.Type == appsv1.ReplicaSetReplicaFailure, condition.Status, condition.Message)
+				w.noteProblem(condition.Type == appsv1.ReplicaSetReplicaFailure, condition.Status, condition.Message)
 			}
-		}
+		})
 	case statefulSetKind:
-		var s *appsv1.StatefulSet
-		if s, err = client.AppsV1().StatefulSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
-			w.selector, w.wanted = s.Spec.Selector, countOr(s.Spec.Replicas, 1)
-		}
+		err = read(ctx, named.name, apps.StatefulSets(namespace).Get, func(s *appsv1.StatefulSet) {
+			w.selector, w.wanted = s.Spec.Selector, countOrOne(s.Spec.Replicas)
+		})
 	case daemonSetKind:
-		var d *appsv1.DaemonSet
-		if d, err = client.AppsV1().DaemonSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+		err = read(ctx, named.name, apps.DaemonSets(namespace).Get, func(d *appsv1.DaemonSet) {
 			w.selector, w.wanted = d.Spec.Selector, d.Status.DesiredNumberScheduled
-		}
+		})
 	case jobKind:
-		var j *batchv1.Job
-		if j, err = client.BatchV1().Jobs(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
-			w.selector, w.wanted = j.Spec.Selector, countOr(j.Spec.Parallelism, 1)
-			if j.Spec.Suspend != nil && *j.Spec.Suspend {
-				w.problem = "it is suspended (spec.suspend), by its user or a queue"
-			}
-			for _, condition := range j.Status.Conditions {
-				w.note(condition.Type == batchv1.JobFailed, condition.Status, condition.Message)
-			}
-		}
+		err = read(ctx, named.name, client.BatchV1().Jobs(namespace).Get, w.readJob)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", strings.ToLower(named.kind), named.name, err)
@@ -134,15 +121,34 @@ func getWorkload(ctx context.Context, client kubernetes.Interface, namespace str
 	return w, nil
 }
 
-func (w *workload) note(isProblem bool, status corev1.ConditionStatus, message string) {
+// read gets an object, and reads what is needed of it.
+func read[T any](ctx context.Context, name string, get func(context.Context, string, metav1.GetOptions) (*T, error), take func(*T)) error {
+	object, err := get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		take(object)
+	}
+	return err
+}
+
+func (w *workload) readJob(job *batchv1.Job) {
+	w.selector, w.wanted = job.Spec.Selector, countOrOne(job.Spec.Parallelism)
+	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+		w.problem = "it is suspended (spec.suspend), by its user or a queue"
+	}
+	for _, condition := range job.Status.Conditions {
+		w.noteProblem(condition.Type == batchv1.JobFailed, condition.Status, condition.Message)
+	}
+}
+
+func (w *workload) noteProblem(isProblem bool, status corev1.ConditionStatus, message string) {
 	if isProblem && status == corev1.ConditionTrue {
 		w.problem = message
 	}
 }
 
-func countOr(count *int32, otherwise int32) int32 {
+func countOrOne(count *int32) int32 {
 	if count == nil {
-		return otherwise
+		return 1
 	}
 	return *count
 }

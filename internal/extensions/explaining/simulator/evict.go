@@ -37,7 +37,8 @@ func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod, bound []*
 		if len(lower[n.object.Name]) == 0 || !d.fitsOn(n.object) {
 			continue
 		}
-		if victims := s.findVictims(ctx, n, d, lower[n.object.Name]); victims != nil && isBetter(victims, best) {
+		trial := &eviction{Scheduler: s, node: n, demand: d, candidates: lower[n.object.Name], gone: map[types.UID]bool{}}
+		if victims := trial.findVictims(ctx); victims != nil && isBetter(victims, best) {
 			best = &Eviction{n.object.Name, victims}
 		}
 		if tried++; tried == alwaysTried {
@@ -55,61 +56,71 @@ func isBetter(victims []*corev1.Pod, best *Eviction) bool {
 	return cmp.Or(cmp.Compare(priorityOf(victims[0]), priorityOf(best.Pods[0])), cmp.Compare(len(victims), len(best.Pods))) < 0
 }
 
-// findVictims returns the Pods without which the demand fits on a node, the most important first: it
-// removes all candidates, and then takes back each without which it still fits. It returns nil if the
-// demand does not fit without all of them.
-func (s *Scheduler) findVictims(ctx context.Context, n *node, d *demand, candidates []*corev1.Pod) []*corev1.Pod {
-	slices.SortStableFunc(candidates, func(a, b *corev1.Pod) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
-	gone := map[types.UID]bool{}
-	for _, pod := range candidates {
-		gone[pod.UID] = true
+// eviction tries on one node without which of the candidates the demand fits.
+type eviction struct {
+	*Scheduler
+
+	node       *node
+	demand     *demand
+	candidates []*corev1.Pod
+	// gone are those of the candidates that are not there.
+	gone map[types.UID]bool
+}
+
+// findVictims returns the Pods without which the demand fits, the most important first: it removes all
+// candidates, and then takes back each without which it still fits. It returns nil if the demand does not
+// fit without all of them.
+func (e *eviction) findVictims(ctx context.Context) []*corev1.Pod {
+	slices.SortStableFunc(e.candidates, func(a, b *corev1.Pod) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
+	for _, pod := range e.candidates {
+		e.gone[pod.UID] = true
 	}
-	if !s.fitsWithout(ctx, n, d, candidates, gone) {
+	if !e.fits(ctx) {
 		return nil
 	}
 	var victims []*corev1.Pod
-	for _, pod := range candidates {
-		gone[pod.UID] = false
-		if !s.fitsWithout(ctx, n, d, candidates, gone) {
-			gone[pod.UID] = true
+	for _, pod := range e.candidates {
+		e.gone[pod.UID] = false
+		if !e.fits(ctx) {
+			e.gone[pod.UID] = true
 			victims = append(victims, pod)
 		}
 	}
 	return victims
 }
 
-// fitsWithout reports whether a demand fits on a node without those of the candidates that are gone.
-func (s *Scheduler) fitsWithout(ctx context.Context, n *node, d *demand, candidates []*corev1.Pod, gone map[types.UID]bool) bool {
-	trial := *n
-	trial.usage = n.clone()
+// fits reports whether the demand fits without the Pods that are gone.
+func (e *eviction) fits(ctx context.Context) bool {
+	trial := *e.node
+	trial.usage = e.node.clone()
 	var freed []*resourcev1.AllocationResult
-	for _, pod := range candidates {
-		if gone[pod.UID] {
+	for _, pod := range e.candidates {
+		if e.gone[pod.UID] {
 			trial.remove(podRequests(pod), hostPortsOf(pod))
-			freed = append(freed, s.allocationsOnlyFor(pod, gone)...)
+			freed = append(freed, e.allocationsOf(pod)...)
 		}
 	}
 	for _, allocation := range freed {
-		removeAllocated(s.allocated, allocation)
+		removeAllocated(e.allocated, allocation)
 	}
 	defer func() {
 		for _, allocation := range freed {
-			addAllocated(s.allocated, allocation)
+			addAllocated(e.allocated, allocation)
 		}
 	}()
-	if reason, _ := trial.whyOccupied(d, s.isLive); reason != "" {
+	if reason, _ := trial.whyOccupied(e.demand, e.isLive); reason != "" {
 		return false
 	}
-	found, err := s.hasDevices(ctx, &trial, d.pending)
+	found, err := e.hasDevices(ctx, &trial, e.demand.pending)
 	return found && err == nil
 }
 
-// allocationsOnlyFor returns the allocations of the claims of a Pod that no Pod has that stays. A claim
-// of several Pods that go is among those of the first.
-func (s *Scheduler) allocationsOnlyFor(pod *corev1.Pod, gone map[types.UID]bool) []*resourcev1.AllocationResult {
+// allocationsOf returns the allocations of the claims of a Pod that no Pod has that stays. A claim of
+// several Pods that go is among those of the first.
+func (e *eviction) allocationsOf(pod *corev1.Pod) []*resourcev1.AllocationResult {
 	var all []*resourcev1.AllocationResult
-	for _, claim := range s.reservations()[pod.UID] {
-		stays := func(consumer resourcev1.ResourceClaimConsumerReference) bool { return !gone[consumer.UID] }
+	for _, claim := range e.reservations()[pod.UID] {
+		stays := func(consumer resourcev1.ResourceClaimConsumerReference) bool { return !e.gone[consumer.UID] }
 		if !slices.ContainsFunc(claim.Status.ReservedFor, stays) && claim.Status.ReservedFor[0].UID == pod.UID {
 			all = append(all, claim.Status.Allocation)
 		}

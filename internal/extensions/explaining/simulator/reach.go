@@ -15,7 +15,7 @@ type device struct {
 	*resourcev1.Device
 
 	driver, pool string
-	pieces *pieces
+	pieces       *pieces
 }
 
 // pieces are the slices of a pool.
@@ -50,21 +50,33 @@ func (n *node) reachableDevices() ([]device, error) {
 		if slice.Spec.Pool.Generation != pools[id].generation {
 			continue
 		}
-		reached, err := false, error(nil)
-		all = slices.Grow(all, len(slice.Spec.Devices))
-		for i := range slice.Spec.Devices {
-			if i == 0 || isTrue(slice.Spec.PerDeviceNodeSelection) {
-				reached, err = canReach(n.object, slice, &slice.Spec.Devices[i])
-			}
-			if err != nil {
-				return nil, err
-			}
-			if reached {
-				all = append(all, device{&slice.Spec.Devices[i], id.driver, id.name, pools[id]})
-			}
+		reached, err := devicesReached(n.object, slice)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.Grow(all, len(reached))
+		for _, d := range reached {
+			all = append(all, device{d, id.driver, id.name, pools[id]})
 		}
 	}
 	n.devices = all
+	return all, nil
+}
+
+// devicesReached returns the devices of a slice that a node can use. Most slices are for the node or not,
+// with all of their devices.
+func devicesReached(node *corev1.Node, slice *resourcev1.ResourceSlice) (all []*resourcev1.Device, err error) {
+	reached := false
+	for i := range slice.Spec.Devices {
+		if i == 0 || isTrue(slice.Spec.PerDeviceNodeSelection) {
+			if reached, err = canReach(node, slice, &slice.Spec.Devices[i]); err != nil {
+				return nil, err
+			}
+		}
+		if reached {
+			all = append(all, &slice.Spec.Devices[i])
+		}
+	}
 	return all, nil
 }
 

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,10 +26,12 @@ type hostPort struct {
 	port     int32
 }
 
+// allAddresses is the IP of a port that a container has on all addresses of its node.
+const allAddresses = "0.0.0.0"
+
 // overlaps reports whether two containers cannot have their ports on one node.
 func (h hostPort) overlaps(other hostPort) bool {
-	const any = "0.0.0.0"
-	return h.protocol == other.protocol && h.port == other.port && (h.ip == other.ip || h.ip == any || other.ip == any)
+	return h.protocol == other.protocol && h.port == other.port && (h.ip == other.ip || h.ip == allAddresses || other.ip == allAddresses)
 }
 
 // add counts a Pod.
@@ -80,27 +83,17 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 }
 
-// hostPortsOf returns the ports of its node that a Pod has.
+// hostPortsOf returns the ports of its node that a Pod has as long as it runs.
 func hostPortsOf(pod *corev1.Pod) []hostPort {
+	lasting := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) })
 	var ports []hostPort
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			for _, port := range containers[i].Ports {
-				number := port.HostPort
-				if pod.Spec.HostNetwork {
-					number = port.ContainerPort
-				}
-				if number == 0 || i < len(pod.Spec.InitContainers) && &containers[0] == &pod.Spec.InitContainers[0] && !isSidecar(&containers[i]) {
-					continue
-				}
-				made := hostPort{port.Protocol, port.HostIP, number}
-				if made.protocol == "" {
-					made.protocol = corev1.ProtocolTCP
-				}
-				if made.ip == "" {
-					made.ip = "0.0.0.0"
-				}
-				ports = append(ports, made)
+	for _, container := range append(lasting, pod.Spec.Containers...) {
+		for _, port := range container.Ports {
+			if pod.Spec.HostNetwork {
+				port.HostPort = port.ContainerPort
+			}
+			if port.HostPort != 0 {
+				ports = append(ports, hostPort{cmp.Or(port.Protocol, corev1.ProtocolTCP), cmp.Or(port.HostIP, allAddresses), port.HostPort})
 			}
 		}
 	}

@@ -112,20 +112,12 @@ type Nearest struct {
 
 // suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
 func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
-	var fit, unfit []*node
-	for _, n := range s.nodes {
-		if s.admits(n, d) {
-			fit = append(fit, n)
-		} else {
-			unfit = append(unfit, n)
-		}
-	}
+	fit, unfit := s.partitionNodes(d)
 	all := []Supply{}
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
 			request := &claim.Spec.Devices.Requests[j]
-			refused := func(r Refusal) bool { return r.index == i && r.Request == request.Name }
-			if !slices.ContainsFunc(refusals, refused) {
+			if !slices.ContainsFunc(refusals, func(r Refusal) bool { return r.index == i && r.Request == request.Name }) {
 				continue
 			}
 			for k, alternative := range alternativesOf(request) {
@@ -133,14 +125,24 @@ func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusa
 				supply.index, supply.request = i, request.Name
 				supply.keepError(refusals)
 				supply.findNearest(refusals, k)
-				if len(supply.matching)+len(supply.incomplete) == 0 {
-					supply.elsewhere = s.findElsewhere(ctx, d, unfit, &alternative)
-				}
+				supply.elsewhere = s.findElsewhere(ctx, d, unfit, &supply, &alternative)
 				all = append(all, supply)
 			}
 		}
 	}
 	return all
+}
+
+// partitionNodes returns the nodes that admit a Pod, and the others.
+func (s *Scheduler) partitionNodes(d *demand) (fit, unfit []*node) {
+	for _, n := range s.nodes {
+		if s.admits(n, d) {
+			fit = append(fit, n)
+		} else {
+			unfit = append(unfit, n)
+		}
+	}
+	return fit, unfit
 }
 
 // supplyOf counts the devices on nodes that an alternative may have.
@@ -182,9 +184,12 @@ func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *altern
 	}
 }
 
-// findElsewhere finds the devices that an alternative may have on nodes that do not admit the Pod, and
-// returns nil if there are none.
-func (s *Scheduler) findElsewhere(ctx context.Context, d *demand, nodes []*node, request *alternative) *elsewhere {
+// findElsewhere finds the devices that an alternative may have on nodes that do not admit the Pod, if its
+// supply has none. It returns nil if there are none either.
+func (s *Scheduler) findElsewhere(ctx context.Context, d *demand, nodes []*node, supply *Supply, request *alternative) *elsewhere {
+	if len(supply.matching)+len(supply.incomplete) > 0 {
+		return nil
+	}
 	selectors, seen, known := s.matcher.selectorsOf(request), map[*resourcev1.Device]bool{}, map[string]int{}
 	found := &elsewhere{}
 	for _, n := range nodes {
@@ -348,68 +353,4 @@ func (s *Supply) findNearest(refusals []Refusal, alternative int) {
 			s.Nearest, s.limit = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}, search.limit
 		}
 	}
-}
-
-// String describes the supply in one line of numbers. Cause says what they mean.
-func (s *Supply) String() string {
-	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
-	if s.OfClass == 0 {
-		return text + s.describeNoDevice()
-	}
-	text += fmt.Sprintf("%s of the class on %s", formatCount(s.OfClass, "device"), formatCount(s.Nodes, "node"))
-	for _, by := range s.from {
-		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
-			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, oneLine(by.expression))
-		}
-	}
-	if s.tainted > 0 {
-		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listShares(s.Taints))
-	}
-	if s.held > 0 {
-		text += fmt.Sprintf(", %d allocated (%s)", s.held, listShares(s.Holders))
-	}
-	if len(s.Blocked) > 0 {
-		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listShares(s.Blocked))
-	}
-	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
-	if s.Nearest == nil {
-		return text
-	}
-	text += fmt.Sprintf("; nearest: node %s lacks %d", s.Nearest.Node, s.Nearest.Lacks)
-	if strings.HasSuffix(s.Nearest.By, leave) {
-		text += fmt.Sprintf(" (%s too few)", s.Nearest.By)
-	}
-	return text
-}
-
-// describeNoDevice says why no device is of the class.
-func (s *Supply) describeNoDevice() string {
-	switch all := s.Steps[0].Devices; {
-	case all == 0:
-		return "no node that the Pod may be on has any device"
-	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
-		return fmt.Sprintf("the pools of all %d devices are incomplete or invalid", all)
-	default:
-		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
-	}
-}
-
-// listShares names the largest shares.
-func listShares(shares []Share) string {
-	var parts []string
-	for i, share := range shares {
-		if i == named {
-			parts = append(parts, fmt.Sprintf("and %d more", len(shares)-named))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", share.Name, share.Devices))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func formatCount(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", count, noun)
 }

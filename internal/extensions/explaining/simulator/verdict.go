@@ -83,7 +83,13 @@ func (o *Outlook) describeLack() string {
 	if isAlternative {
 		text = "no alternative is to be had: "
 	}
-	text += strings.Join(causes, "; ")
+	return o.addNodes(text + strings.Join(causes, "; "))
+}
+
+// addNodes adds to a text about the lack what may help: the nodes that have the devices and do not admit
+// the Pod, or the nearest node.
+func (o *Outlook) addNodes(text string) string {
+	binding := o.Binding()
 	if o.priority > 0 && len(binding.Holders) > 0 {
 		text += "; kube-scheduler preempts no Pod for devices, whatever the priority"
 	}

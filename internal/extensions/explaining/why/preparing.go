@@ -73,26 +73,21 @@ func (c *Cluster) explainOnNode(pod *corev1.Pod, failure string) (cause string, 
 // describeUnpreparable says which claims of a Pod cannot be prepared as they are.
 func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
 	var missing []string
+	past := "" // a scheduler allocates claims before it gives the Pod its node
+	if c.Sidecar == nil {
+		past = ": the Pod came with spec.nodeName, past the scheduler, which allocates them"
+	}
 	for _, key := range facts.ClaimKeys(pod) {
 		switch claim := c.Claims[key]; {
 		case claim == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
 		case claim.Status.Allocation == nil:
-			missing = append(missing, fmt.Sprintf("claim %s has no devices%s", key.Name, c.describePast(pod)))
+			missing = append(missing, fmt.Sprintf("claim %s has no devices%s", key.Name, past))
 		case !resourceclaim.IsReservedForPod(pod, claim, true):
 			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", key.Name))
 		}
 	}
 	return missing
-}
-
-// describePast says that a Pod has its node from its maker. A scheduler sets the condition PodScheduled
-// and allocates the claims before.
-func (c *Cluster) describePast(pod *corev1.Pod) string {
-	if c.Sidecar != nil {
-		return ""
-	}
-	return ": the Pod came with spec.nodeName, past the scheduler, which allocates them"
 }
 
 // PrepareFailure returns the newest message of the kubelet about preparing the claims of a Pod.
