@@ -142,7 +142,7 @@ func (q *question) printText(out io.Writer, answers []*why.Answer, groups []*why
 	case q.isNamed:
 		for i, answer := range answers {
 			if i > 0 {
-				fmt.Fprintln(out)
+				_, _ = fmt.Fprintln(out)
 			}
 			if err := answer.Print(out, q.now); err != nil {
 				return err
