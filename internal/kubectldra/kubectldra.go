@@ -11,9 +11,11 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/devices"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/fit"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/nodes"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/overview"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/why"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
@@ -49,6 +51,8 @@ Exit codes:
 		overview.New(reach, streams),
 		devices.New(reach, streams),
 		nodes.New(reach, streams),
+		why.New(reach, streams),
+		fit.New(reach, streams),
 	)
 	return command
 }

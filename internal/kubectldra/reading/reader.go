@@ -127,6 +127,12 @@ func (r *Reader) Slices(ctx context.Context) ([]*resourcev1.ResourceSlice, error
 	return listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, r.client.ResourceV1().ResourceSlices().List)
 }
 
+// SlicesOf lists the slices of a node, or with an empty name those of no node in particular.
+func (r *Reader) SlicesOf(ctx context.Context, node string) ([]*resourcev1.ResourceSlice, error) {
+	asked := request{resource: "resourceslices", options: metav1.ListOptions{FieldSelector: resourcev1.ResourceSliceSelectorNodeName + "=" + node}}
+	return listPages[resourcev1.ResourceSlice](ctx, r, asked, r.client.ResourceV1().ResourceSlices().List)
+}
+
 // Classes lists the DeviceClasses.
 func (r *Reader) Classes(ctx context.Context) ([]*resourcev1.DeviceClass, error) {
 	return listPages[resourcev1.DeviceClass](ctx, r, request{resource: "deviceclasses"}, r.client.ResourceV1().DeviceClasses().List)

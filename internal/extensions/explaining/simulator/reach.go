@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,26 @@ type device struct {
 	*resourcev1.Device
 
 	driver, pool string
-	// complete reports whether all slices of its pool are there.
-	complete bool
+	pieces       *pieces
+}
+
+// pieces are the slices of a pool.
+type pieces struct {
+	generation, are, wanted int64
+	// twice is a name that two devices have, which makes the pool invalid.
+	twice string
+}
+
+// isUsable reports whether all slices of the pool are there, and are valid.
+func (p *pieces) isUsable() bool { return p.are == p.wanted && p.twice == "" }
+
+// describe says why a device of the pool cannot be had.
+func (p *pieces) describe(d device) string {
+	if p.twice != "" {
+		return fmt.Sprintf("pool %s of driver %s is invalid, so none of its devices can be had: two of them have the name %s", d.pool, d.driver, p.twice)
+	}
+	return fmt.Sprintf("pool %s of driver %s is incomplete (%d of %d slices of generation %d), so none of its devices can be had until the driver has published all its slices",
+		d.pool, d.driver, p.are, p.wanted, p.generation)
 }
 
 // reachableDevices returns the devices that a node can reach, from the newest generation of each
@@ -24,41 +43,66 @@ func (n *node) reachableDevices() ([]device, error) {
 	if n.devices != nil {
 		return n.devices, nil
 	}
-	newest, count := newestGenerations(n.slices)
+	pools := newestGenerations(n.slices)
 	var all []device
 	for _, slice := range n.slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		if slice.Spec.Pool.Generation != newest[id] {
+		if slice.Spec.Pool.Generation != pools[id].generation {
 			continue
 		}
-		complete := count[id] == slice.Spec.Pool.ResourceSliceCount
-		for i := range slice.Spec.Devices {
-			reached, err := canReach(n.object, slice, &slice.Spec.Devices[i])
-			if err != nil {
-				return nil, err
-			}
-			if reached {
-				all = append(all, device{&slice.Spec.Devices[i], id.driver, id.name, complete})
-			}
+		reached, err := devicesReached(n.object, slice)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.Grow(all, len(reached))
+		for _, d := range reached {
+			all = append(all, device{d, id.driver, id.name, pools[id]})
 		}
 	}
 	n.devices = all
 	return all, nil
 }
 
-// newestGenerations returns the newest generation of each pool, and how many slices have it.
-func newestGenerations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
-	newest, count = map[poolID]int64{}, map[poolID]int64{}
-	for _, slice := range of {
-		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		if known, found := newest[id]; !found || slice.Spec.Pool.Generation > known {
-			newest[id], count[id] = slice.Spec.Pool.Generation, 0
+// devicesReached returns the devices of a slice that a node can use. Most slices are for the node or not,
+// with all of their devices.
+func devicesReached(node *corev1.Node, slice *resourcev1.ResourceSlice) (all []*resourcev1.Device, err error) {
+	reached := false
+	for i := range slice.Spec.Devices {
+		if i == 0 || isTrue(slice.Spec.PerDeviceNodeSelection) {
+			if reached, err = canReach(node, slice, &slice.Spec.Devices[i]); err != nil {
+				return nil, err
+			}
 		}
-		if slice.Spec.Pool.Generation == newest[id] {
-			count[id]++
+		if reached {
+			all = append(all, &slice.Spec.Devices[i])
 		}
 	}
-	return newest, count
+	return all, nil
+}
+
+// newestGenerations returns what there is of the newest generation of each pool.
+func newestGenerations(of []*resourcev1.ResourceSlice) map[poolID]*pieces {
+	pools, names := map[poolID]*pieces{}, map[poolID]map[string]bool{}
+	for _, slice := range of {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		if known := pools[id]; known == nil || slice.Spec.Pool.Generation > known.generation {
+			pools[id] = &pieces{generation: slice.Spec.Pool.Generation, wanted: slice.Spec.Pool.ResourceSliceCount}
+			names[id] = map[string]bool{}
+		}
+		pool := pools[id]
+		if slice.Spec.Pool.Generation != pool.generation {
+			continue
+		}
+		pool.are++
+		for i := range slice.Spec.Devices {
+			name := slice.Spec.Devices[i].Name
+			if names[id][name] {
+				pool.twice = name
+			}
+			names[id][name] = true
+		}
+	}
+	return pools
 }
 
 // canReach reports whether a node can use a device of a slice.
@@ -70,6 +114,9 @@ func canReach(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resour
 	named := ""
 	if name != nil {
 		named = *name
+	}
+	if named != "" {
+		return named == node.Name, nil
 	}
 	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
 }

@@ -35,10 +35,13 @@ func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*r
 	return searches, nil
 }
 
+// allDevices is what a request wants that wants all devices of a node.
+const allDevices = "all"
+
 // wantedText returns how many devices are wanted, or "all".
 func (a *alternative) wantedText() string {
 	if a.AllocationMode == resourcev1.DeviceAllocationModeAll {
-		return "all"
+		return allDevices
 	}
 	return strconv.FormatInt(a.Count, 10)
 }
@@ -75,7 +78,7 @@ func (s *searcher) addStep(by string, devices int) {
 // selector fails does not match. Whether the scheduler fails then, the allocator decides.
 func (s *searcher) filterDevices(ctx context.Context) {
 	s.addStep("devices", len(s.left))
-	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.complete })
+	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.pieces.isUsable() })
 	selectors := s.matcher.selectorsOf(s.request)
 	if len(selectors) == 0 || selectors[0].from == fromRequest {
 		s.ofClass = s.left
@@ -114,18 +117,20 @@ func (s *searcher) filterDevices(ctx context.Context) {
 // keepDevices keeps the devices for which a predicate is true, and returns the others. It counts as
 // a step only if it drops any.
 func (s *searcher) keepDevices(by string, good func(device) bool) (dropped []device) {
-	var kept []device
-	for _, d := range s.left {
-		if good(d) {
+	first := slices.IndexFunc(s.left, func(d device) bool { return !good(d) })
+	if first < 0 {
+		return nil
+	}
+	kept := slices.Clone(s.left[:first])
+	for i, d := range s.left[first:] {
+		if i > 0 && good(d) {
 			kept = append(kept, d)
 		} else {
 			dropped = append(dropped, d)
 		}
 	}
-	if len(dropped) > 0 {
-		s.left = kept
-		s.addStep(by, len(kept))
-	}
+	s.left = kept
+	s.addStep(by, len(kept))
 	return dropped
 }
 

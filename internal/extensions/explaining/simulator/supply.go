@@ -16,25 +16,10 @@ import (
 
 // Supply is what the nodes on which the Pod may be have for an alternative of a request.
 type Supply struct {
-	Claim string `json:"claim"`
-	// Request is the name, with that of the alternative if there is one.
-	Request string `json:"request"`
-	Class   string `json:"class"`
-	// Wanted is how many, or "all".
-	Wanted string `json:"wanted"`
-	// OfClass are the devices that the class selects, in complete pools, and Nodes those
-	// nodes that reach any of them.
-	OfClass int `json:"devicesOfClass"`
-	Nodes   int `json:"nodes"`
-	// Steps say how many devices each step leaves.
-	Steps []Step `json:"steps"`
-	// Taints are those that keep devices away, and Holders who has the others.
-	Taints  []Share `json:"taints,omitempty"`
-	Holders []Share `json:"holders,omitempty"`
-	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
-	// have taken that.
-	Blocked []Share `json:"blocked,omitempty"`
-	Takers  []Share `json:"takers,omitempty"`
+	Ask
+	Stock
+	Losses
+
 	// Error is why the scheduler fails for the request, such as a selector that cannot be
 	// evaluated.
 	Error string `json:"error,omitempty"`
@@ -46,6 +31,37 @@ type Supply struct {
 	evidence
 }
 
+// Ask is what a request wants.
+type Ask struct {
+	Claim string `json:"claim"`
+	// Request is the name, with that of the alternative if there is one.
+	Request string `json:"request"`
+	Class   string `json:"class"`
+	// Wanted is how many, or "all".
+	Wanted string `json:"wanted"`
+}
+
+// Stock is how many devices there are for a request.
+type Stock struct {
+	// OfClass are the devices that the class selects, in complete pools, and Nodes those
+	// nodes that reach any of them.
+	OfClass int `json:"devicesOfClass"`
+	Nodes   int `json:"nodes"`
+	// Steps say how many devices each step leaves.
+	Steps []Step `json:"steps"`
+}
+
+// Losses are why devices of the stock cannot be had.
+type Losses struct {
+	// Taints are those that keep devices away, and Holders who has the others.
+	Taints  []Share `json:"taints,omitempty"`
+	Holders []Share `json:"holders,omitempty"`
+	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
+	// have taken that.
+	Blocked []Share `json:"blocked,omitempty"`
+	Takers  []Share `json:"takers,omitempty"`
+}
+
 // evidence is what the texts about a Supply are made from.
 type evidence struct {
 	// index is the index of the claim among the pending ones, and request the name of the request
@@ -54,16 +70,30 @@ type evidence struct {
 	request string
 	// from are the selectors of the request.
 	from []selector
-	// matching are the devices of the class that the selectors of the request leave in complete
-	// pools, and incomplete those in others. Most is the node that reaches the most matching ones.
-	matching, incomplete []device
-	most                 Share
+	found
 	// tainted, held and dropped are why matching devices are not to be had. A device is counted
 	// once, in this order.
 	tainted, held int
 	dropped       []blocked
 	// limit is the constraint that leaves too few on the nearest node, if one does.
 	limit *limit
+	// elsewhere is why nodes with matching devices do not admit the Pod, if no others have any.
+	elsewhere *elsewhere
+}
+
+// found are the devices that a request may have if all are free.
+type found struct {
+	// ofClass are those of the class in complete pools, matching those of them that the selectors of the
+	// request leave, and incomplete the matching ones in other pools.
+	ofClass, matching, incomplete []device
+	// most is the node that reaches the most matching ones.
+	most Share
+}
+
+// elsewhere are matching devices on nodes that do not admit the Pod.
+type elsewhere struct {
+	devices  int
+	refusals []Refusal
 }
 
 // Share is how many of the devices have something in common.
@@ -82,18 +112,12 @@ type Nearest struct {
 
 // suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
 func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
-	var fit []*node
-	for _, n := range s.nodes {
-		if d.fitsOn(n.object) {
-			fit = append(fit, n)
-		}
-	}
+	fit, unfit := s.partitionNodes(d)
 	all := []Supply{}
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
 			request := &claim.Spec.Devices.Requests[j]
-			refused := func(r Refusal) bool { return r.index == i && r.Request == request.Name }
-			if !slices.ContainsFunc(refusals, refused) {
+			if !slices.ContainsFunc(refusals, func(r Refusal) bool { return r.index == i && r.Request == request.Name }) {
 				continue
 			}
 			for k, alternative := range alternativesOf(request) {
@@ -101,11 +125,24 @@ func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusa
 				supply.index, supply.request = i, request.Name
 				supply.keepError(refusals)
 				supply.findNearest(refusals, k)
+				supply.elsewhere = s.findElsewhere(ctx, d, unfit, &supply, &alternative)
 				all = append(all, supply)
 			}
 		}
 	}
 	return all
+}
+
+// partitionNodes returns the nodes that admit a Pod, and the others.
+func (s *Scheduler) partitionNodes(d *demand) (fit, unfit []*node) {
+	for _, n := range s.nodes {
+		if s.admits(n, d) {
+			fit = append(fit, n)
+		} else {
+			unfit = append(unfit, n)
+		}
+	}
+	return fit, unfit
 }
 
 // supplyOf counts the devices on nodes that an alternative may have.
@@ -133,15 +170,44 @@ func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *altern
 	}
 	selectors := s.matcher.selectorsOf(request)
 	return Supply{
-		Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText(), Steps: search.steps,
-		OfClass: len(search.ofClass), Nodes: count, Silent: s.published.silentDriver(selectors),
-		Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
-		Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)), Error: failure,
+		Ask:   Ask{Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText()},
+		Stock: Stock{OfClass: len(search.ofClass), Nodes: count, Steps: search.steps},
+		Losses: Losses{
+			Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
+			Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)),
+		},
+		Error: failure, Silent: s.published.silentDriver(selectors),
 		evidence: evidence{
-			from: selectors, matching: search.matching, incomplete: s.matcher.keepMatching(ctx, selectors, search.incomplete), most: most,
+			from: selectors, found: found{search.ofClass, search.matching, s.matcher.keepMatching(ctx, selectors, search.incomplete), most},
 			tainted: len(search.tainted), held: len(search.held), dropped: dropped,
 		},
 	}
+}
+
+// findElsewhere finds the devices that an alternative may have on nodes that do not admit the Pod, if its
+// supply has none. It returns nil if there are none either.
+func (s *Scheduler) findElsewhere(ctx context.Context, d *demand, nodes []*node, supply *Supply, request *alternative) *elsewhere {
+	if len(supply.matching)+len(supply.incomplete) > 0 {
+		return nil
+	}
+	selectors, seen, known := s.matcher.selectorsOf(request), map[*resourcev1.Device]bool{}, map[string]int{}
+	found := &elsewhere{}
+	for _, n := range nodes {
+		reached, _ := n.reachableDevices()
+		matching := s.matcher.keepMatching(ctx, selectors, reached)
+		refusal, refused := s.refuseBeside(n, d)
+		if len(matching) == 0 || !refused {
+			continue
+		}
+		for _, d := range matching {
+			seen[d.Device] = true
+		}
+		found.refusals = appendRefusal(found.refusals, known, refusal, n.object.Name)
+	}
+	if found.devices = len(seen); found.devices == 0 {
+		return nil
+	}
+	return found
 }
 
 // countReaching returns how many nodes reach any of the devices, and which one reaches the most.
@@ -257,11 +323,17 @@ func (s *Supply) keepError(refusals []Refusal) {
 	for i := range refusals {
 		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
 			s.Error = cmp.Or(s.Error, r.Reason)
+			if strings.Contains(r.Reason, invalidPools) && len(s.incomplete) > 0 {
+				s.Error = s.incomplete[0].pieces.describe(s.incomplete[0])
+			}
 			return
 		}
 	}
 	s.Error = ""
 }
+
+// invalidPools is the error of the allocator for a pool that it refuses.
+const invalidPools = "invalid resource pools were encountered"
 
 // findNearest sets the node that lacks the fewest devices, among those with devices that the
 // request could have if all were free.
@@ -281,68 +353,4 @@ func (s *Supply) findNearest(refusals []Refusal, alternative int) {
 			s.Nearest, s.limit = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}, search.limit
 		}
 	}
-}
-
-// String describes the supply in one line of numbers. Cause says what they mean.
-func (s *Supply) String() string {
-	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
-	if s.OfClass == 0 {
-		return text + s.describeNoDevice()
-	}
-	text += fmt.Sprintf("%s of the class on %s", formatCount(s.OfClass, "device"), formatCount(s.Nodes, "node"))
-	for _, by := range s.from {
-		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
-			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, oneLine(by.expression))
-		}
-	}
-	if s.tainted > 0 {
-		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listShares(s.Taints))
-	}
-	if s.held > 0 {
-		text += fmt.Sprintf(", %d allocated (%s)", s.held, listShares(s.Holders))
-	}
-	if len(s.Blocked) > 0 {
-		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listShares(s.Blocked))
-	}
-	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
-	if s.Nearest == nil {
-		return text
-	}
-	text += fmt.Sprintf("; nearest: node %s lacks %d", s.Nearest.Node, s.Nearest.Lacks)
-	if strings.HasSuffix(s.Nearest.By, leave) {
-		text += fmt.Sprintf(" (%s too few)", s.Nearest.By)
-	}
-	return text
-}
-
-// describeNoDevice says why no device is of the class.
-func (s *Supply) describeNoDevice() string {
-	switch all := s.Steps[0].Devices; {
-	case all == 0:
-		return "no node that the Pod may be on has any device"
-	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
-		return fmt.Sprintf("the pools of all %d devices are incomplete", all)
-	default:
-		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
-	}
-}
-
-// listShares names the largest shares.
-func listShares(shares []Share) string {
-	var parts []string
-	for i, share := range shares {
-		if i == named {
-			parts = append(parts, fmt.Sprintf("and %d more", len(shares)-named))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", share.Name, share.Devices))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func formatCount(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", count, noun)
 }

@@ -14,23 +14,46 @@ func (o *Outlook) Verdict() string {
 	missing, isMissing := errors.AsType[*Missing](o.Err)
 	switch failing := o.Failing(); {
 	case isMissing && missing.Kind == "deviceclass":
-		return fmt.Sprintf("there is no DeviceClass %q: create it, or correct %s", missing.Name, strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
+		return fmt.Sprintf("there is no DeviceClass %q%s: create it, or correct %s", missing.Name, missing.describeNearest(), strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
 	case o.Err != nil:
 		return o.Err.Error()
 	case failing != nil:
 		return failing.Error
 	case o.Fits():
 		fit := o.Refusals[slices.IndexFunc(o.Refusals, func(r Refusal) bool { return r.fits })]
-		if len(fit.Nodes) > 1 {
-			return nameNodes(fit.Nodes) + " have what it asks for now"
-		}
-		return nameNodes(fit.Nodes) + " has what it asks for now"
+		return nameNodes(fit.Nodes) + hasOrHave(fit.Nodes) + "what it asks for now"
 	case len(o.Supplies) > 0:
 		return o.describeLack()
 	case len(o.Refusals) > 0:
 		return o.withoutNodes()
 	}
-	return ""
+	return "there are no nodes"
+}
+
+// Lines are what the Verdict leaves out: what each request lacks if several do, and each node.
+func (o *Outlook) Lines() []string {
+	verdict, isFailing := o.Verdict(), o.Failing() != nil
+	var lines []string
+	if len(o.Supplies) > 1 && !isFailing {
+		for i := range o.Supplies {
+			lines = append(lines, o.Supplies[i].String())
+		}
+	}
+	for i := range o.Refusals {
+		refusal := &o.Refusals[i]
+		if line := refusal.Line(); len(o.Refusals) > 1 && !refusal.fails && !strings.Contains(verdict, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// hasOrHave is the verb for nodes.
+func hasOrHave(nodes []string) string {
+	if len(nodes) > 1 {
+		return " have "
+	}
+	return " has "
 }
 
 // describeLack is the verdict if nodes lack devices. It joins alternatives and requests with the
@@ -60,11 +83,22 @@ func (o *Outlook) describeLack() string {
 	if isAlternative {
 		text = "no alternative is to be had: "
 	}
-	text += strings.Join(causes, "; ")
+	return o.addNodes(text + strings.Join(causes, "; "))
+}
+
+// addNodes adds to a text about the lack what may help: the nodes that have the devices and do not admit
+// the Pod, or the nearest node.
+func (o *Outlook) addNodes(text string) string {
+	binding := o.Binding()
+	if o.priority > 0 && len(binding.Holders) > 0 {
+		text += "; kube-scheduler preempts no Pod for devices, whatever the priority"
+	}
 	switch {
+	case o.excluded != nil && binding.elsewhere != nil:
+		return text + "; " + nameNodes(o.excluded.Nodes) + hasOrHave(o.excluded.Nodes) + "them free"
 	case o.excluded != nil:
-		return text + fmt.Sprintf("; %s has it all, but %s", nameNodes(o.excluded.Nodes), o.excluded.Reason)
-	case binding.Nearest != nil && !strings.Contains(text, " "+binding.Nearest.Node+" "):
+		return text + fmt.Sprintf("; %s%sit all, but %s", nameNodes(o.excluded.Nodes), hasOrHave(o.excluded.Nodes), o.excluded)
+	case binding.Nearest != nil && !slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()", r) }), binding.Nearest.Node):
 		return text + fmt.Sprintf("; nearest: node %s lacks %d", binding.Nearest.Node, binding.Nearest.Lacks)
 	}
 	return text
@@ -86,11 +120,20 @@ func (o *Outlook) withoutNodes() string {
 		if claim.Name != elsewhere {
 			continue
 		}
-		text := "claim " + claim.Name
+		text := "claim " + claim.Name + " has its devices already"
 		if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
-			text += fmt.Sprintf(" has device %s/%s/%s already", results[0].Driver, results[0].Pool, results[0].Device)
+			text = fmt.Sprintf("claim %s has device %s/%s/%s already", claim.Name, results[0].Driver, results[0].Pool, results[0].Device)
 		}
 		return fmt.Sprintf("%s, by %s, and the Pod cannot go there: %s", text, holderOf(claim), cmp.Or(reasons, "no node reaches it, so delete the claim"))
+	}
+	if o.unselected != "" {
+		reasons = o.unselected + ", which the Pod's nodeSelector or node affinity asks for; " + reasons
+	}
+	if len(o.Refusals) == 1 && len(o.Refusals[0].shortages) == 1 && o.Refusals[0].shortages[0].isUnprovided() {
+		return describeShortages(o.Refusals[0].shortages)
+	}
+	if len(o.Claims) == 0 {
+		return "no node admits the Pod: " + reasons
 	}
 	return "no node may have the Pod, whatever its devices: " + reasons
 }
@@ -133,23 +176,38 @@ func (s *Supply) describeSupply() string {
 	all, most, wanted := len(s.matching), s.most.Devices, s.wantedCount()
 	kind, cause := s.describeKind(), s.Cause()
 	switch {
-	case len(s.incomplete) > 0 && all < wanted && all+len(s.incomplete) >= wanted:
-		d := s.incomplete[0]
-		return fmt.Sprintf("pool %s of driver %s is incomplete, so none of its devices can be had until the driver has published all its slices", d.pool, d.driver)
+	case len(s.incomplete) > 0 && all < wanted && (all == 0 || all+len(s.incomplete) >= wanted):
+		return s.incomplete[0].pieces.describe(s.incomplete[0])
 	case all == 0 && s.Silent != "":
-		return fmt.Sprintf("driver %s has published no devices: start its plugin, or apply a template that selects a node", s.Silent)
+		return fmt.Sprintf("driver %s has published no devices: start its plugin", s.Silent)
+	case s.elsewhere != nil:
+		return s.elsewhere.describe(kind)
 	case s.Steps[0].Devices == 0:
 		return fmt.Sprintf("no node that the Pod may be on has any device, of class %s or another", s.Class)
 	case s.OfClass == 0:
 		return fmt.Sprintf("no device is of class %s: its selector `%s` matches none of %d on the nodes that the Pod may be on", s.Class, oneLine(s.narrowestSelector().expression), s.Steps[0].Devices)
 	case all == 0:
-		return fmt.Sprintf("there is no %s, among %d of the class on %s", kind, s.OfClass, formatCount(s.Nodes, "node"))
+		return fmt.Sprintf("there is no %s, among %d of the class on %s%s", kind, s.OfClass, formatCount(s.Nodes, "node"), s.describeUnknownAttribute())
+	case s.Wanted == allDevices && s.Error == "" && s.devicesLeft() < all && s.devicesLeft() > 0:
+		return fmt.Sprintf("the request wants all devices of a node, and no node has all of them free: %s", s.takenCause())
 	case s.dropped == nil && most < wanted && !slices.ContainsFunc(s.matching, device.isShareable):
 		return fmt.Sprintf("no node has as many devices: node %s has the most, %d, of %s on %s", s.most.Name, most, formatPlural(all, kind), formatCount(s.Nodes, "node"))
 	case s.Error == "" && cause == "" || s.tainted == all || s.held == all:
 		return s.takenCause()
 	}
 	return cause + fmt.Sprintf("; %s on %s, %d left", formatPlural(all, kind), formatCount(s.Nodes, "node"), s.devicesLeft())
+}
+
+// describe says which nodes have the devices, and why they do not admit the Pod.
+func (e *elsewhere) describe(kind string) string {
+	lines := make([]string, len(e.refusals))
+	for i := range e.refusals {
+		lines[i] = e.refusals[i].Line()
+	}
+	if e.devices == 1 {
+		return fmt.Sprintf("the only %s is on a node that does not admit the Pod: %s", kind, strings.Join(lines, "; "))
+	}
+	return fmt.Sprintf("all %s are on nodes that do not admit the Pod: %s", formatPlural(e.devices, kind), strings.Join(lines, "; "))
 }
 
 // takenCause says why devices cannot be had: claims, taints, or what is shared.

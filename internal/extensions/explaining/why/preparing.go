@@ -27,6 +27,9 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 	missing := c.describeUnpreparable(pod)
 	failure := c.PrepareFailure(pod)
 	now, cause, details := c.forecastPreparation(ctx, pod)
+	if c.Sidecar == nil {
+		cause, details = c.explainOnNode(pod, failure)
+	}
 	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
 		failure = joinNonEmpty(": ", cmp.Or(failure, now), cause)
 	} else {
@@ -39,21 +42,47 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 			names = append(names, key.Name)
 		}
 		answer.Reason = "not prepared yet: " + strings.Join(names, ", ")
+		if c.Sidecar == nil {
+			answer.Reason += "; the kubelet of node " + pod.Spec.NodeName + " has reported no failure"
+		}
 	}
 	answer.Details = append(answer.Details, details...)
 	answer.Details = append(answer.Details, c.describeTries(pod)...)
 	return answer
 }
 
+// explainOnNode says what is known of a Pod on a node whose own kubelet prepares its claims.
+func (c *Cluster) explainOnNode(pod *corev1.Pod, failure string) (cause string, details []string) {
+	warning := c.Warnings[pod.UID]
+	if failed := c.Failures[pod.UID]; warning != nil && (failure == "" || facts.LastSeen(warning).After(facts.LastSeen(failed))) {
+		details = append(details, describeEvent(warning))
+	}
+	if cause = c.describeNode(pod.Spec.NodeName); cause != "" {
+		cause += ", so its kubelet prepares nothing"
+	} else {
+		if silent := c.silentDrivers(pod); len(silent) > 0 {
+			cause, details = silent[0], append(details, silent[1:]...)
+		}
+	}
+	if cause == "" && failure == "" && len(details) > 0 {
+		cause, details = details[0], details[1:]
+	}
+	return cause, append(details, c.describeUnhealthy(pod)...)
+}
+
 // describeUnpreparable says which claims of a Pod cannot be prepared as they are.
 func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
 	var missing []string
+	past := "" // a scheduler allocates claims before it gives the Pod its node
+	if c.Sidecar == nil {
+		past = ": the Pod came with spec.nodeName, past the scheduler, which allocates them"
+	}
 	for _, key := range facts.ClaimKeys(pod) {
 		switch claim := c.Claims[key]; {
 		case claim == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
 		case claim.Status.Allocation == nil:
-			missing = append(missing, fmt.Sprintf("claim %s has no devices", key.Name))
+			missing = append(missing, fmt.Sprintf("claim %s has no devices%s", key.Name, past))
 		case !resourceclaim.IsReservedForPod(pod, claim, true):
 			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", key.Name))
 		}
