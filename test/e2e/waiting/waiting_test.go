@@ -1,0 +1,130 @@
+package waiting
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
+)
+
+// TestFirstLine has the Pods of all cases wait, one after the other, and asks why. The cluster has
+// no kwok, no kubelet and no kwok-dra.
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	options := harness.AllFeatures(cluster.Options{
+		Disable:   []string{cluster.Kwok},
+		ExtraArgs: map[string][]string{cluster.ControllerManager: {"controllers=*,-node-lifecycle-controller"}}, // no node has heartbeats
+	})
+	if harness.KubernetesMinor() == 36 {
+		options.FeatureGates = map[string]bool{"DRADeviceTaintRules": true}
+		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1beta2": true}
+	}
+	c := cluster.ForTest(t, options)
+	client, err := admin.NewClient(c.Kubeconfig())
+	require.NoError(t, err)
+	config, err := admin.Config(c.Kubeconfig())
+	require.NoError(t, err)
+	objects, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	for _, each := range readCases(t) {
+		t.Run(each.Name, func(t *testing.T) {
+			if each.Since > harness.KubernetesMinor() {
+				t.Skipf("needs Kubernetes 1.%d", each.Since)
+			}
+			w := &world{T: t, client: client, objects: objects, namespace: each.Name}
+			documents := readDocuments(t, each.Name)
+			w.apply(documents)
+			if each.Scheduler == refuses {
+				w.askAgain(documents[len(documents)-1].Object)
+			}
+			w.requireFirstLine(c.Kubeconfig(), each.FirstLine)
+			w.requireDecision(each.Scheduler)
+		})
+	}
+}
+
+// askAgain gives the Pod to the scheduler anew if the scheduler has bound it and should not have: it
+// may not have heard of all objects of the case before.
+func (w *world) askAgain(pod *unstructured.Unstructured) {
+	w.Helper()
+	for range 5 {
+		isBound := false
+		require.EventuallyWithT(w, func(c *assert.CollectT) {
+			decided, err := w.client.CoreV1().Pods(w.namespace).Get(w.Context(), asker, metav1.GetOptions{})
+			require.NoError(c, err)
+			isBound = decided.Spec.NodeName != ""
+			require.True(c, isBound || isRefused(decided))
+		}, decisionTimeout, 20*time.Millisecond)
+		if !isBound {
+			return
+		}
+		w.delete(pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		w.create(pod)
+	}
+}
+
+// requireDecision waits for what the scheduler makes of the Pod.
+func (w *world) requireDecision(expected string) {
+	w.Helper()
+	require.EventuallyWithT(w, func(c *assert.CollectT) {
+		pod, err := w.client.CoreV1().Pods(w.namespace).Get(w.Context(), asker, metav1.GetOptions{})
+		require.NoError(c, err)
+		if expected == notAsked {
+			return
+		}
+		require.Equal(c, expected == binds, pod.Spec.NodeName != "", "%v", pod.Status.Conditions)
+		require.True(c, expected == binds || isRefused(pod), "%v", pod.Status.Conditions)
+	}, decisionTimeout, 20*time.Millisecond)
+}
+
+// isRefused reports whether the scheduler has found no node for a Pod.
+func isRefused(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// age is how long a Pod has waited.
+	age = regexp.MustCompile(` \(\d+[smh0-9]*\): `)
+	// generated is the name of a claim that is made for the Pod.
+	generated = regexp.MustCompile(`\b` + asker + `-gpu-[a-z0-9]{5}\b`)
+)
+
+// requireFirstLine asks why the Pod waits, until controllers have done their part.
+func (w *world) requireFirstLine(kubeconfig, expected string) {
+	w.Helper()
+	require.EventuallyWithT(w, func(c *assert.CollectT) {
+		answer := w.why(c, kubeconfig)
+		first, _, _ := strings.Cut(answer, "\n")
+		first = generated.ReplaceAllString(age.ReplaceAllString(first, ": "), asker+"-gpu-*****")
+		require.Equal(c, expected, first, answer)
+	}, 10*time.Second, 100*time.Millisecond)
+}
+
+// why is what the command says.
+func (w *world) why(t require.TestingT, kubeconfig string) string {
+	var out, errOut bytes.Buffer
+	command := dractl.New("kubectl dra", cli.Streams{Out: &out, ErrOut: &errOut})
+	command.SetArgs([]string{"why", "pod/" + asker, "-n", w.namespace, "--kubeconfig", kubeconfig})
+	require.NoError(t, command.ExecuteContext(w.Context()), errOut.String())
+	return out.String()
+}
