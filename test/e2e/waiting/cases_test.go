@@ -39,9 +39,11 @@ const (
 
 // document is an object of a case, or the deletion of one.
 type document struct {
-	// Delete is the kind and name of an object to delete.
-	Delete string
-	Object *metav1.Unstructured
+	// Delete is the kind and name of an object to delete, and GracePeriodSeconds how long it may take,
+	// or nil for the default.
+	Delete             string
+	GracePeriodSeconds *int64
+	Object             *metav1.Unstructured
 }
 
 func readCases(t *testing.T) []waitingCase {
@@ -68,7 +70,11 @@ func readDocuments(t *testing.T, name string) []document {
 		require.NoError(t, err)
 		deleted, _, err := metav1.NestedString(object.Object, "delete")
 		require.NoError(t, err)
-		documents = append(documents, document{deleted, object})
+		d := document{Delete: deleted, Object: object}
+		if seconds, found, err := metav1.NestedInt64(object.Object, "gracePeriodSeconds"); found && err == nil {
+			d.GracePeriodSeconds = &seconds
+		}
+		documents = append(documents, d)
 	}
 }
 

@@ -79,7 +79,7 @@ func (w *world) apply(documents []document) {
 	for i, d := range documents {
 		if d.Delete != "" {
 			kind, name, _ := strings.Cut(d.Delete, "/")
-			w.delete(newObject(kind, name), metav1.DeleteOptions{})
+			w.delete(newObject(kind, name), metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds})
 			continue
 		}
 		for _, object := range w.copiesOf(d.Object) {
