@@ -25,13 +25,13 @@ func TestBlocks(t *testing.T) {
 	require.ErrorIs(t, err, cli.ErrNegative)
 	_, reasons, _ := strings.Cut(out, "\n\n")
 	require.Equal(t, `Pod default/train-0 fits on no node (10 Pods like this):
-  nodes example-h100-0, example-h100-1: claim train-0-gpu, request gpu wants 9: devices 8, class example-gpu 8
+  no node has as many devices: node example-h100-0 has the most, 8, of 16 devices of class example-gpu on 2 nodes; request gpu wants 9 on one node
 
 Pod default/lost-0 fits on no node (10 Pods like this):
   resourceclaim "lost-0-gpu", request gpu: deviceclass "lost" not found: give its file with -f
 
 Pod other/train-0 fits on no node:
-  nodes example-h100-0, example-h100-1: claim train-0-gpu, request gpu wants 9: devices 8, class example-gpu 8
+  no node has as many devices: node example-h100-0 has the most, 8, of 16 devices of class example-gpu on 2 nodes; request gpu wants 9 on one node
 `, reasons)
 
 	out, _, err = run(t, in.String(), append(files("templates.yaml", "classes.yaml"), "-f", "-", "--nodes", "example-h100=2", "--how-many")...)

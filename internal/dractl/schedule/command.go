@@ -14,6 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
@@ -62,10 +63,10 @@ One result differs from Kubernetes 1.36. There, an incomplete pool with counters
 keeps Pods that ask for all devices away from all nodes, not only from its own.
 
 Considered: nodeSelector, node affinity, taints and tolerations, cordons,
-scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
-extended resources of DeviceClasses. Not considered: CPU, memory and other
-resources, the limit of Pods on a node, ports, volumes, (anti-)affinity between
-Pods, topology spread, preemption, and other schedulers. DeviceTaintRules are left
+scheduling gates, claims that are shared or allocated, DeviceTaintRules, extended
+resources of DeviceClasses, host ports, and the resources and the limit of Pods
+that nodes have in status.allocatable. Not considered: volumes, (anti-)affinity
+between Pods, topology spread, preemption, and other schedulers. DeviceTaintRules are left
 out if the user may not list them, and the command says so.
 
 The exit code is 1 if a Pod does not fit.`
@@ -120,9 +121,9 @@ func (c *command) runSchedule(ctx context.Context) error {
 		return err
 	}
 	scheduler := simulator.NewScheduler(&in.World)
-	placements := make([]*simulator.Placement, 0, len(in.pods))
-	progress := c.streams.Progress("placing Pods", len(in.pods))
-	for _, pod := range simulator.InOrder(in.pods) {
+	placements := make([]*simulator.Placement, 0, len(in.Waiting))
+	progress := c.streams.Progress("placing Pods", len(in.Waiting))
+	for _, pod := range simulator.InOrder(in.Waiting) {
 		placements = append(placements, scheduler.Schedule(ctx, pod))
 		progress.Step()
 	}
@@ -137,7 +138,7 @@ func (c *command) runSchedule(ctx context.Context) error {
 	show := c.printPlacements
 	if c.howMany {
 		show = func(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
-			return c.countFitting(ctx, scheduler, placements, in.makerOf)
+			return c.countFitting(ctx, scheduler, placements, in.MakerOf)
 		}
 	}
 	if err := show(ctx, scheduler, placements); err != nil {
@@ -150,19 +151,19 @@ func (c *command) runSchedule(ctx context.Context) error {
 }
 
 // gatherInput gathers the objects of files and of the cluster.
-func (c *command) gatherInput(ctx context.Context) (*input, error) {
+func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 	namespace, err := c.reach.DefaultNamespace()
 	if err != nil {
 		return nil, err
 	}
-	in := &input{namespace: namespace, skipped: map[string]int{}, once: documents.Once{}}
+	in := input.New(namespace)
 	files := c.files
 	files.Paths = append(slices.Clone(c.files.Paths), c.slices...)
 	read, err := files.Read(c.streams)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.addDocuments(read); err != nil {
+	if err := in.AddDocuments(read); err != nil {
 		return nil, err
 	}
 	if err := c.renderTemplates(ctx, in); err != nil {
@@ -174,7 +175,7 @@ func (c *command) gatherInput(ctx context.Context) (*input, error) {
 			return nil, err
 		}
 		progress := c.streams.Progress("reading the cluster", 0)
-		live, err := readCluster(ctx, client)
+		live, err := input.ReadCluster(ctx, client)
 		progress.Done()
 		if err != nil {
 			return nil, err
@@ -182,14 +183,14 @@ func (c *command) gatherInput(ctx context.Context) (*input, error) {
 		if live.Unseen != "" {
 			c.streams.Tell("%s\n", live.Unseen)
 		}
-		in.addCluster(live)
+		in.AddCluster(live)
 	}
-	in.addPodsOfWorkloads()
-	in.nameNodes()
-	if len(in.skipped) > 0 {
-		c.streams.Tell("not considered: %s\n", check.Counted(in.skipped))
+	in.AddPodsOfWorkloads()
+	in.NameNodes()
+	if len(in.Skipped) > 0 {
+		c.streams.Tell("not considered: %s\n", check.Counted(in.Skipped))
 	}
-	for _, note := range in.notes {
+	for _, note := range in.Notes {
 		c.streams.Tell("not considered: %s\n", note)
 	}
 	for _, warning := range devices.AmbiguousIn(in.Slices) {
@@ -197,7 +198,7 @@ func (c *command) gatherInput(ctx context.Context) (*input, error) {
 	}
 	switch {
 	case c.fromCluster:
-	case len(in.pods) == 0:
+	case len(in.Waiting) == 0:
 		return nil, errors.New("there are no Pods that wait for a node in the files: give some with -f, or what makes Pods, such as a Deployment")
 	case len(in.Nodes) == 0:
 		return nil, errors.New("there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster")
@@ -206,8 +207,8 @@ func (c *command) gatherInput(ctx context.Context) (*input, error) {
 }
 
 // renderTemplates makes the slices of the templates on the nodes of the files.
-func (c *command) renderTemplates(ctx context.Context, in *input) error {
-	set, err := config.NewSet(in.configuration...)
+func (c *command) renderTemplates(ctx context.Context, in *input.Input) error {
+	set, err := config.NewSet(in.Configuration...)
 	if err != nil {
 		return err
 	}
@@ -221,15 +222,15 @@ func (c *command) renderTemplates(ctx context.Context, in *input) error {
 			node.UID = fleet.UID(node.Name)
 		}
 	}
-	if len(in.configuration) == 0 {
+	if len(in.Configuration) == 0 {
 		return nil
 	}
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
 	}
-	fleet.TellWithoutPods(c.streams, set, in.Nodes, in.drivers.On)
+	fleet.TellWithoutPods(c.streams, set, in.Nodes, in.Drivers.On)
 	defer c.streams.Progress("rendering templates", 0).Done()
-	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: in.drivers.On})
+	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: in.Drivers.On})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 )
 
@@ -59,7 +60,7 @@ func TestCommandNegative(t *testing.T) {
 	out, errOut, err := run(t, in, append(files("templates.yaml", "classes.yaml", "pods.yaml"), "-f", "-", "--nodes", "example-mig=4")...)
 	require.ErrorIs(t, err, cli.ErrNegative)
 	require.Equal(t, "not considered: 1 ConfigMap\n", errOut)
-	require.Contains(t, out, "Pod default/train fits on no node:\n  4 nodes (example-mig-0, example-mig-1, example-mig-2, ...): claim train-gpus, request gpus wants 4: devices 10, class example-gpu 2,")
+	require.Contains(t, out, "Pod default/train fits on no node:\n  there is no device of class example-gpu that matches `device.attributes['gpu.nvidia.com'].productName.startsWith('NVIDIA H100')`, among 8 of the class on 4 nodes; request gpus wants 4 on one node")
 }
 
 // TestCommandObjects writes the devices into claims and Pods.
@@ -102,11 +103,11 @@ func TestCommandSlices(t *testing.T) {
 // TestSlicesWithoutNodes takes the nodes from the slices.
 func TestSlicesWithoutNodes(t *testing.T) {
 	t.Parallel()
-	in := &input{}
+	in := &input.Input{}
 	for _, node := range []string{"node-0000", "node-0001"} {
 		in.Slices = append(in.Slices, &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: &node}})
 	}
-	in.nameNodes()
+	in.NameNodes()
 	require.Len(t, in.Nodes, 2)
 	require.Equal(t, "node-0001", in.Nodes[1].Name)
 }
@@ -133,18 +134,18 @@ func TestCommandRefuses(t *testing.T) {
 // TestOver has files that say something else than the cluster.
 func TestOver(t *testing.T) {
 	t.Parallel()
-	live := &input{World: simulator.World{
+	live := &input.Input{World: simulator.World{
 		Nodes:   []*corev1.Node{{}},
 		Classes: []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new("example.com/gpu")}}},
 	}}
-	live.pods = []*corev1.Pod{{}}
+	live.Waiting = []*corev1.Pod{{}}
 	changed := live.Classes[0].DeepCopy()
 	changed.Spec.ExtendedResourceName = nil
-	in := &input{World: simulator.World{Classes: []*resourcev1.DeviceClass{changed}}}
-	in.addCluster(live)
+	in := &input.Input{World: simulator.World{Classes: []*resourcev1.DeviceClass{changed}}}
+	in.AddCluster(live)
 	require.Equal(t, []*resourcev1.DeviceClass{changed}, in.Classes)
 	require.Len(t, in.Nodes, 1)
-	require.Equal(t, live.pods, in.pods, "those that wait in the cluster")
+	require.Equal(t, live.Waiting, in.Waiting, "those that wait in the cluster")
 }
 
 // TestGivenTwice: which of two objects counts would be chance.

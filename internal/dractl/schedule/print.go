@@ -75,3 +75,6 @@ func scheduledObjects(placements []*simulator.Placement, reasons map[*simulator.
 	}
 	return all
 }
+
+// namespacedName names an object of a namespace.
+func namespacedName(namespace, name string) string { return namespace + "/" + name }

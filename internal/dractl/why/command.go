@@ -195,7 +195,7 @@ func (c *command) listGroups(groups []*why.Group, now time.Time) error {
 		c.streams.Tell("no Pod waits for devices\n")
 		return nil
 	}
-	return c.printText(func(out io.Writer) error { return why.PrintGroups(out, groups, now) })
+	return c.printText(func(out io.Writer) error { return why.PrintGroups(out, groups, now, cli.Name+" why") })
 }
 
 // printText prints text as wide as the terminal.

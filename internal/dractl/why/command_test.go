@@ -17,7 +17,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	var out, errOut strings.Builder
 	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}, output: output.Flag{Format: output.JSON}}
-	answer := why.Answer{Namespace: "default", Pod: "p", State: why.Unscheduled, Reason: "no node has the devices"}
+	answer := why.Answer{Subject: why.Subject{Namespace: "default", Pod: "p"}, State: why.Unscheduled, Reason: "no node has the devices"}
 	groups := []*why.Group{{Answer: answer, Pods: []string{"p"}}}
 	require.NoError(t, c.listGroups(groups, time.Now()))
 	var shown []struct {

@@ -103,7 +103,7 @@ func (f *fleet) options() page.Options {
 			var answers []*why.Answer
 			for _, pod := range pods {
 				answers = append(answers, &why.Answer{
-					Namespace: pod.Namespace, Pod: pod.Name, State: why.Unscheduled,
+					Subject: why.Subject{Namespace: pod.Namespace, Pod: pod.Name}, State: why.Unscheduled,
 					Reason:  cmp.Or(f.reasons[pod.Name], "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8"),
 					Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
 				})

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,8 +24,15 @@ type demand struct {
 	preferred       *nodeaffinity.PreferredSchedulingTerms
 	// extended are the resources that pending claims are for.
 	extended []corev1.ResourceName
+	needs
 	// kind is the same for Pods that fit on the same nodes.
 	kind string
+}
+
+// needs are what a Pod needs of a node beside devices.
+type needs struct {
+	requests corev1.ResourceList
+	ports    []hostPort
 }
 
 // place is where an allocated claim can be used.
@@ -48,8 +56,12 @@ func (c *catalog) demandOf(pod *corev1.Pod) (*demand, error) {
 			return d, fmt.Errorf("spec.affinity.nodeAffinity: %w", err)
 		}
 	}
-	if pod.Status.ExtendedResourceClaimStatus == nil {
-		d.extended = c.extendedResources(pod)
+	d.needs = needs{podRequests(pod), hostPortsOf(pod)}
+	for _, resource := range c.extendedResources(pod) {
+		delete(d.requests, resource)
+		if pod.Status.ExtendedResourceClaimStatus == nil {
+			d.extended = append(d.extended, resource)
+		}
 	}
 	for _, claim := range d.claims {
 		if err := c.addToDemand(d, claim); err != nil {
@@ -67,13 +79,29 @@ func (c *catalog) addToDemand(d *demand, claim *resourcev1.ResourceClaim) error 
 		return fmt.Errorf("resourceclaim %q is reserved for %d Pods already, the most that are possible", claim.Name, len(claim.Status.ReservedFor))
 	case allocation == nil:
 		d.pending = append(d.pending, claim)
-		return c.checkClasses(claim)
+		return cmp.Or(c.checkAdminAccess(claim), c.checkClasses(claim))
 	case allocation.NodeSelector != nil:
 		nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
 		if err != nil {
 			return fmt.Errorf("resourceclaim %q: status.allocation.nodeSelector: %w", claim.Name, err)
 		}
 		d.places = append(d.places, place{claim.Name, nodes})
+	}
+	return nil
+}
+
+// checkAdminAccess returns an error for a request that the API server refuses in the namespace. A claim
+// with a UID is there, so it was not refused.
+func (c *catalog) checkAdminAccess(claim *resourcev1.ResourceClaim) error {
+	permitted, known := c.adminAccess[claim.Namespace]
+	if permitted || !known || claim.UID != "" {
+		return nil
+	}
+	for i := range claim.Spec.Devices.Requests {
+		if request := &claim.Spec.Devices.Requests[i]; request.Exactly != nil && isTrue(request.Exactly.AdminAccess) {
+			return fmt.Errorf("request %s of claim %s wants admin access, which namespace %s does not permit: its label %s is not \"true\"",
+				request.Name, cmp.Or(claim.Annotations[podClaimAnnotation], claim.Name), claim.Namespace, resourcev1.DRAAdminNamespaceLabelKey)
+		}
 	}
 	return nil
 }
@@ -102,14 +130,20 @@ func (d *demand) encodeKind() (string, error) {
 		}
 	}
 	spec := &d.pod.Spec
-	text, err := json.Marshal([]any{spec.NodeSelector, spec.Affinity, spec.Tolerations, d.extended, specs, places})
+	text, err := json.Marshal([]any{spec.NodeSelector, spec.Affinity, spec.Tolerations, d.extended, specs, places, d.requests, fmt.Sprint(d.ports)})
 	if err != nil {
 		return "", fmt.Errorf("compare with other Pods: %w", err)
 	}
 	return string(text), nil
 }
 
-// fitsOn reports whether the Pod can be on a node, whatever devices there are.
+// admits reports whether a node can have the Pod now, whatever devices there are.
+func (s *Scheduler) admits(n *node, d *demand) bool {
+	reason, _ := n.whyOccupied(d, s.isLive)
+	return reason == "" && d.fitsOn(n.object)
+}
+
+// fitsOn reports whether the Pod could be on a node without other Pods, whatever devices there are.
 func (d *demand) fitsOn(node *corev1.Node) bool {
 	return d.whyUnfit(node) == "" && !d.hasClaimElsewhere(node) && d.whyUnsupported(node) == ""
 }
@@ -126,7 +160,7 @@ func (d *demand) whyUnfit(node *corev1.Node) string {
 	if matches, err := d.affinity.Match(node); err != nil {
 		return "the Pod's node affinity is invalid: " + err.Error()
 	} else if !matches {
-		return "the Pod's nodeSelector or node affinity does not match"
+		return notSelected
 	}
 	return ""
 }

@@ -34,7 +34,7 @@ func TestExtendedResources(t *testing.T) {
 		},
 		"too many": {
 			`containers: [{name: c, resources: {limits: {example.com/gpu: "4"}}}]`,
-			"a:; node node-0000: claim a-extended-resources, request container-0-request-0 wants 4: devices 3, class gpu 3",
+			"a:; no node has as many devices: node node-0000 has the most, 3, of 3 devices of class gpu on 1 node; request container-0-request-0 wants 4 on one node",
 		},
 		"of no class": {`containers: [{name: c, resources: {limits: {example.com/nic: "4"}}}]`, "a: node-0000"},
 	} {
@@ -54,5 +54,5 @@ func TestDevicePlugin(t *testing.T) {
 	world.Classes[0].Spec.ExtendedResourceName = new("example.com/gpu")
 	world.Nodes[0].Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("8")}
 	pods := parse(t, world, plainPod("a", `containers: [{name: c, resources: {limits: {example.com/gpu: "1"}}}]`))
-	require.Equal(t, "a:; node node-0000: example.com/gpu is from a device plugin there, which is not considered", outcome(t, world, pods))
+	require.Equal(t, "a:; no node may have the Pod, whatever its devices: node node-0000: example.com/gpu is from a device plugin there, which is not considered", outcome(t, world, pods))
 }

@@ -22,7 +22,7 @@ type kind struct {
 	mayFail bool
 	// refusals are known once they have been asked for.
 	refusals []Refusal
-	// supplies are, too, and excluded is a node that has it all and may not have the Pod.
+	// supplies are, too, and excluded are nodes that have it all and may not have the Pod.
 	supplies []Supply
 	excluded *Refusal
 }
@@ -49,11 +49,11 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 }
 
 // findFirstFitting returns the first open node that has the devices, and drops the nodes before it.
-func (s *Scheduler) findFirstFitting(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
+func (s *Scheduler) findFirstFitting(ctx context.Context, d *demand, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
 	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
 		n := (*open)[0].node
-		if s.lacksDevices(ctx, n, claims) {
+		if reason, _ := n.whyOccupied(d, s.isLive); reason != "" || s.lacksDevices(ctx, n, claims) {
 			heap.Pop(open)
 			continue
 		}

@@ -63,14 +63,15 @@ func (l *limit) describeLimit(s *Supply) string {
 	if l.DistinctAttribute != nil {
 		values = "different values"
 	}
-	text := fmt.Sprintf("%s %s: at most %s on node %s can have %s", name, attribute, formatCount(l.most, "device"), s.Nearest.Node, values)
+	text := fmt.Sprintf("%s %s: no node has %s with %s, the most is %d on node %s",
+		name, attribute, formatCount(s.wantedCount(), "device"), values, l.most, s.Nearest.Node)
 	switch {
 	case having == 0:
 		return fmt.Sprintf("no %s has attribute %s, which %s of the claim needs", s.describeKind(), attribute, name)
 	case having < len(s.matching):
 		return text + fmt.Sprintf(", and only %d of %s have the attribute", having, formatPlural(len(s.matching), s.describeKind()))
 	case strings.HasPrefix(s.Nearest.By, "the requests before it"):
-		return text + " as those of the requests before it"
+		return strings.Replace(text, values, values+" as those of the requests before it", 1)
 	}
 	return text
 }

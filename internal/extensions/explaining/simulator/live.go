@@ -13,7 +13,7 @@ import (
 
 // Read reads the state of a cluster, and all of its Pods, of which the World has none yet.
 func Read(ctx context.Context, client kubernetes.Interface) (*World, []*corev1.Pod, error) {
-	in := &World{}
+	in := &World{IsLive: true}
 	all := metav1.ListOptions{ResourceVersion: "0"} // from the cache of the API server
 	nodes, err := client.CoreV1().Nodes().List(ctx, all)
 	if err != nil {

@@ -1,7 +1,9 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -20,8 +22,10 @@ type Outlook struct {
 
 	// nodes is how many nodes there are.
 	nodes int
-	// excluded is a node that has what the Pod asks for, and may not have the Pod.
+	// excluded are nodes that have the devices and may not have the Pod.
 	excluded *Refusal
+	// unselected says what the Pod selects nodes by that no node has, or is empty.
+	unselected string
 }
 
 // Outlook looks for a node for a Pod without giving it anything.
@@ -32,11 +36,14 @@ func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 		return o
 	}
 	o.Refusals, o.nodes = s.Explain(ctx, pod), len(s.nodes)
+	if slices.ContainsFunc(o.Refusals, func(r Refusal) bool { return r.Reason == notSelected }) {
+		o.unselected = s.describeUnselected(pod)
+	}
 	k := s.kindOf(ctx, d)
 	if k.supplies == nil {
 		k.supplies = s.suppliesOf(ctx, d, o.Refusals)
 		if len(k.supplies) > 0 && !o.Fits() {
-			k.excluded = s.findExcludingNode(ctx, d)
+			k.excluded = s.findExcludingNodes(ctx, d)
 		}
 	}
 	o.excluded = k.excluded
@@ -57,21 +64,25 @@ func (o *Outlook) Fits() bool {
 	return false
 }
 
-// findExcludingNode returns the first node that has what the Pod asks for but does not admit the
-// Pod, such as a cordoned node. It tries as many nodes as the scheduler always does.
-func (s *Scheduler) findExcludingNode(ctx context.Context, d *demand) *Refusal {
-	tried := 0
+// findExcludingNodes returns nodes that have the devices but do not admit the Pod, such as cordoned
+// nodes: those with the most common reason. It tries as many nodes as the scheduler always does.
+func (s *Scheduler) findExcludingNodes(ctx context.Context, d *demand) *Refusal {
+	tried, known := 0, map[string]int{}
+	var all []Refusal
 	for _, n := range s.nodes {
-		reason := d.whyUnfit(n.object)
-		if devices, _ := n.reachableDevices(); reason == "" || len(devices) == 0 || d.hasClaimElsewhere(n.object) {
+		refusal, refused := s.refuseBeside(n, d)
+		if devices, _ := n.reachableDevices(); !refused || len(devices) == 0 || d.hasClaimElsewhere(n.object) {
 			continue
 		}
 		if found, err := s.hasDevices(ctx, n, d.pending); found && err == nil {
-			return &Refusal{Nodes: []string{n.object.Name}, Reason: reason}
+			all = appendRefusal(all, known, refusal, n.object.Name)
 		}
 		if tried++; tried == alwaysTried {
-			return nil
+			break
 		}
 	}
-	return nil
+	if len(all) == 0 {
+		return nil
+	}
+	return &slices.SortedStableFunc(slices.Values(all), func(a, b Refusal) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })[0]
 }

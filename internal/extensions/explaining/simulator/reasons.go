@@ -9,20 +9,13 @@ import (
 // named is how many nodes are named if many have the same reason.
 const named = 3
 
-// Reasons says why the Pod fits on no node. Each reason names its nodes.
+// Reasons says why the Pod fits on no node: the verdict, and then what each node lacks.
 func (p *Placement) Reasons(ctx context.Context, s *Scheduler) []string {
 	if p.Reason != "" {
 		return []string{p.Reason}
 	}
-	refusals := s.Explain(ctx, p.Pod)
-	if len(refusals) == 0 {
-		return []string{"there are no nodes"}
-	}
-	reasons := make([]string, len(refusals))
-	for i := range refusals {
-		reasons[i] = refusals[i].Line()
-	}
-	return reasons
+	outlook := s.Outlook(ctx, p.Pod)
+	return append([]string{outlook.Verdict()}, outlook.Lines()...)
 }
 
 // nameNodes names nodes, or the first of many.

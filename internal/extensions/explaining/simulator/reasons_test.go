@@ -14,8 +14,8 @@ func TestOwnClaim(t *testing.T) {
 	world := gpus(1, 1)
 	pods := parse(t, world, pod("a", one)+pod("b", one)+pod("c", one))
 	require.Equal(t, "a: node-0000 gpu=gpu-0\n"+
-		"b:; node node-0000: claim b-gpu, request gpu wants 1: devices 1, class gpu 1, free 0\n"+
-		"c:; node node-0000: claim c-gpu, request gpu wants 1: devices 1, class gpu 1, free 0", outcome(t, world, pods))
+		"b:; the only device of class gpu is allocated (default/a 1); request gpu wants 1; nearest: node node-0000 lacks 1\n"+
+		"c:; the only device of class gpu is allocated (default/a 1); request gpu wants 1; nearest: node node-0000 lacks 1", outcome(t, world, pods))
 }
 
 // TestOwnClaimElsewhere has Pods whose claims have devices on another node.
@@ -34,5 +34,5 @@ status: {allocation: {nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: me
 ` + strings.Replace(sharing(name, ""), "shared", "of-"+name, 1))
 	}
 	pods := parse(t, world, text.String())
-	require.Equal(t, "a:; node node-0000: claim of-a: its devices are elsewhere\nb:; node node-0000: claim of-b: its devices are elsewhere", outcome(t, world, pods))
+	require.Equal(t, "a:; claim of-a has its devices already, by claim default/of-a without a Pod, and the Pod cannot go there: no node reaches it, so delete the claim\nb:; claim of-b has its devices already, by claim default/of-b without a Pod, and the Pod cannot go there: no node reaches it, so delete the claim", outcome(t, world, pods))
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
@@ -45,6 +46,9 @@ type Scheduler struct {
 	kinds     map[string]*kind
 	// states maps devices to what the inventory says of them. It is nil until that is asked for.
 	states map[structured.DeviceID]*inventory.Device
+	// reserved maps Pods to their allocated claims. It is nil until that is asked for.
+	reserved map[types.UID][]*resourcev1.ResourceClaim
+	isLive   bool
 }
 
 // catalog holds the objects by which Pods ask for devices. The Scheduler adds the claims that it
@@ -54,12 +58,15 @@ type catalog struct {
 	resources *extendedresourcecache.ExtendedResourceCache
 	templates map[string]*resourcev1.ResourceClaimTemplate
 	claims    map[string]*resourcev1.ResourceClaim
+	// adminAccess maps each namespace that is known to whether it permits admin access.
+	adminAccess map[string]bool
 }
 
-// node is a node with the number of Pods on it.
+// node is a node with what its Pods take.
 type node struct {
+	usage
+
 	object *corev1.Node
-	pods   int
 	slices []*resourcev1.ResourceSlice
 	// devices are those that the node reaches, computed on first use.
 	devices []device
@@ -83,17 +90,21 @@ func NewScheduler(world *World) *Scheduler {
 		published: newPublications(world.Slices, world.TaintRules),
 		allocated: newAllocated(),
 		kinds:     map[string]*kind{},
+		isLive:    world.IsLive,
 	}
 	s.matcher = newMatcher(s.classes)
 	for _, claim := range s.claims {
 		addAllocated(s.allocated, claim.Status.Allocation)
 	}
-	pods := map[string]int{}
-	for _, pod := range world.Pods {
-		pods[pod.Spec.NodeName]++
-	}
+	named := make(map[string]*node, len(world.Nodes))
 	for _, object := range world.Nodes {
-		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.slicesFor(object.Name)})
+		n := &node{object: object, slices: s.published.slicesFor(object.Name)}
+		named[object.Name], s.nodes = n, append(s.nodes, n)
+	}
+	for _, pod := range world.Pods {
+		if n := named[pod.Spec.NodeName]; n != nil {
+			n.add(podRequests(pod), hostPortsOf(pod))
+		}
 	}
 	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
 	return s
@@ -105,6 +116,8 @@ func newCatalog(world *World) *catalog {
 		resources: extendedresourcecache.NewExtendedResourceCache(klog.Background()),
 		templates: map[string]*resourcev1.ResourceClaimTemplate{},
 		claims:    map[string]*resourcev1.ResourceClaim{},
+
+		adminAccess: map[string]bool{},
 	}
 	for _, class := range world.Classes {
 		o.classes[class.Name] = class
@@ -114,9 +127,14 @@ func newCatalog(world *World) *catalog {
 		o.templates[objectKey(template.Namespace, template.Name)] = template
 	}
 	for _, claim := range world.Claims {
-		claim = claim.DeepCopy()
-		setDefaults(&claim.Spec)
+		if claim.Status.Allocation == nil {
+			claim = claim.DeepCopy()
+			setDefaults(&claim.Spec)
+		}
 		o.claims[objectKey(claim.Namespace, claim.Name)] = claim
+	}
+	for _, namespace := range world.Namespaces {
+		o.adminAccess[namespace.Name] = namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true"
 	}
 	return o
 }
@@ -125,7 +143,7 @@ func newCatalog(world *World) *catalog {
 func (s *Scheduler) Clone() *Scheduler {
 	clone := *s
 	clone.allocated = cloneAllocated(s.allocated)
-	clone.kinds, clone.states = map[string]*kind{}, nil
+	clone.kinds, clone.states, clone.reserved = map[string]*kind{}, nil, nil
 	clone.catalog = new(*s.catalog)
 	clone.claims = maps.Clone(s.claims)
 	for name, claim := range clone.claims {
@@ -134,6 +152,7 @@ func (s *Scheduler) Clone() *Scheduler {
 	clone.nodes = make([]*node, len(s.nodes))
 	for i, n := range s.nodes {
 		clone.nodes[i] = new(*n)
+		clone.nodes[i].usage = n.clone()
 	}
 	return &clone
 }
@@ -161,15 +180,19 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 		claim.Status.Allocation = &results[i]
 		addAllocated(s.allocated, claim.Status.Allocation)
 	}
-	for _, claim := range d.claims {
+	for i, claim := range d.claims {
 		if !isReservedFor(claim, pod) {
+			if !slices.Contains(d.pending, claim) { // it is still the caller's
+				claim = claim.DeepCopy()
+				d.claims[i], s.claims[objectKey(claim.Namespace, claim.Name)] = claim, claim
+			}
 			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
 				Resource: "pods", Name: pod.Name, UID: pod.UID,
 			})
 		}
 	}
-	chosen.pods++
-	s.states = nil
+	chosen.add(d.requests, d.ports)
+	s.states, s.reserved = nil, nil
 	return placement
 }
 
@@ -178,7 +201,7 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
 	k := s.kindOf(ctx, d)
 	for rank := range k.open {
-		chosen, results, err := s.findFirstFitting(ctx, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)))
+		chosen, results, err := s.findFirstFitting(ctx, d, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -202,7 +225,7 @@ func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourc
 // though it would fit on another node.
 func (s *Scheduler) checkAllNodes(ctx context.Context, d *demand) error {
 	for _, n := range s.nodes {
-		if !d.fitsOn(n.object) {
+		if !s.admits(n, d) {
 			continue
 		}
 		if _, err := s.allocateOn(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {

@@ -82,7 +82,7 @@ func TestSchedule(t *testing.T) {
 		},
 		"a claim that is shared is elsewhere": {
 			gpus(2, 1), sharedClaim + sharing("a", ", nodeSelector: {name: node-0001}") + sharing("b", ", nodeSelector: {name: node-0000}"),
-			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: claim shared: its devices are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match",
+			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; claim shared has device gpu.example.com/node-0001/gpu-0 already, by default/a, and the Pod cannot go there: node node-0001: the Pod's nodeSelector or node affinity does not match; node node-0000: claim shared: its devices are elsewhere",
 		},
 		"a claim that there is not": {gpus(1, 1), sharing("a", ""), `a:; resourceclaim "shared" not found: give its file with -f`},
 		"a claim twice": {
@@ -104,23 +104,23 @@ func TestSchedule(t *testing.T) {
 		},
 		"a selector leaves too few": {
 			gpus(2, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 3, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'A100'"}}]}}]}`),
-			"a:; nodes node-0000, node-0001: claim a-gpu, request gpu wants 3: devices 4, class gpu 4, device.attributes['gpu.example.com'].model == 'A100' 2",
+			"a:; no node has as many devices: node node-0000 has the most, 2, of 4 devices of class gpu that match `device.attributes['gpu.example.com'].model == 'A100'` on 2 nodes; request gpu wants 3 on one node",
 		},
 		"others have them": {
 			gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}]}`),
-			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants 2: devices 2, class gpu 2, free 1",
+			"a: node-0000 gpu=gpu-0\nb:; only 1 of 2 devices of class gpu on 1 node can be had: 1 allocated (default/a 1); request gpu wants 2 on one node; nearest: node node-0000 lacks 1",
 		},
 		"a constraint": {
 			gpus(1, 8), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
-			"a:; node node-0000: claim a-gpu, request gpu wants 5: devices 8, class gpu 8, constraints leave 4",
+			"a:; matchAttribute gpu.example.com/root: no node has 5 devices with the same value, the most is 4 on node node-0000; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
 		"the requests before": {
 			gpus(1, 2), pod("a", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
-			"a:; node node-0000: claim a-gpu, request two wants 2: devices 2, class gpu 2, the requests before it leave 1",
+			"a:; on node node-0000 the requests before it leave 1 of 2 devices; 2 devices of class gpu on 1 node, 2 left; request two wants 2 on one node",
 		},
 		"all, of which one is taken": {
 			gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, allocationMode: All}}]}`),
-			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants all: devices 2, class gpu 2, free 1",
+			"a: node-0000 gpu=gpu-0\nb:; the nodes with devices for it have none for the requests before it, or not all that it wants; 2 devices of class gpu on 1 node, 1 left; request gpu wants all",
 		},
 		"admin access takes nothing": {
 			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`) + pod("b", one),
@@ -144,14 +144,14 @@ func TestNodes(t *testing.T) {
 	}{
 		"a taint": {func(w *World) {
 			w.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
-		}, "", "a:; node node-0000: the Pod does not tolerate the taint k=v:NoSchedule"},
+		}, "", "a:; no node admits the Pod: node node-0000: the Pod does not tolerate the taint k=v:NoSchedule"},
 		"a taint that is tolerated": {func(w *World) {
 			w.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
 		}, "tolerations: [{operator: Exists}]", "a: node-0000"},
-		"cordoned": {func(w *World) { w.Nodes[0].Spec.Unschedulable = true }, "", "a:; node node-0000: the node is cordoned"},
+		"cordoned": {func(w *World) { w.Nodes[0].Spec.Unschedulable = true }, "", "a:; no node admits the Pod: node node-0000: the node is cordoned"},
 		"affinity": {
 			func(*World) {}, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: x, operator: Exists}]}]}}}",
-			"a:; node node-0000: the Pod's nodeSelector or node affinity does not match",
+			"a:; no node admits the Pod: no node has the label x Exists, which the Pod's nodeSelector or node affinity asks for; node node-0000: the Pod's nodeSelector or node affinity does not match",
 		},
 		"no node at all": {func(w *World) { w.Nodes = nil }, "", "a:; there are no nodes"},
 	} {
@@ -190,7 +190,7 @@ spec: {deviceSelector: {driver: gpu.example.com, device: gpu-1}, taint: {key: ru
 ---
 `+pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}]}`)+
 		pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2, tolerations: [{key: rule, operator: Exists}]}}]}`))
-	require.Equal(t, "a:; node node-0000: claim a-gpu, request gpu wants 2: devices 3, class gpu 3, without taints 1\nb: node-0000 gpu=gpu-1 gpu=gpu-2", outcome(t, world, pods))
+	require.Equal(t, "a:; only 1 of 3 devices of class gpu on 1 node can be had: 2 tainted (broken:NoExecute 1, rule:NoSchedule of DeviceTaintRule rule 1), which the request does not tolerate; request gpu wants 2 on one node; nearest: node node-0000 lacks 1\nb: node-0000 gpu=gpu-1 gpu=gpu-2", outcome(t, world, pods))
 	require.Empty(t, world.Slices[0].Spec.Devices[1].Taints, "the world is not changed")
 }
 
@@ -206,7 +206,7 @@ spec: {devices: `+one+`}
 status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: node-0000, device: gpu-0}]}}}
 ---
 `+pod("a", one)+pod("b", one))
-	require.Equal(t, "a: node-0000 gpu=gpu-1\nb:; node node-0000: claim b-gpu, request gpu wants 1: devices 2, class gpu 2, free 0", outcome(t, world, pods))
+	require.Equal(t, "a: node-0000 gpu=gpu-1\nb:; all 2 devices of class gpu on 1 node are allocated (claim default/old without a Pod 1, default/a 1); request gpu wants 1; nearest: node node-0000 lacks 1", outcome(t, world, pods))
 }
 
 // TestIncompletePool has a pool of which a slice is missing.
@@ -215,7 +215,7 @@ func TestIncompletePool(t *testing.T) {
 	world := gpus(1, 2)
 	world.Slices[0].Spec.Pool.ResourceSliceCount = 2
 	pods := parse(t, world, pod("a", one))
-	require.Equal(t, "a:; node node-0000: claim a-gpu, request gpu wants 1: devices 2, in complete pools 0, class gpu 0", outcome(t, world, pods))
+	require.Equal(t, "a:; pool node-0000 of driver gpu.example.com is incomplete, so none of its devices can be had until the driver has published all its slices; request gpu wants 1", outcome(t, world, pods))
 }
 
 // TestMore counts what fits, and leaves the scheduler as it is.
@@ -228,7 +228,7 @@ func TestMore(t *testing.T) {
 	for range 2 {
 		more, then := scheduler.More(t.Context(), pods[0])
 		require.Equal(t, 5, more)
-		require.Equal(t, []string{"nodes node-0000, node-0001, node-0002: claim a-gpu, request gpu wants 2: devices 4, class gpu 4, free 0"}, then)
+		require.Equal(t, []string{"all 12 devices of class gpu on 3 nodes are allocated (default/a 2, default/a-more-0 2, default/a-more-1 2, and 3 more); request gpu wants 2 on one node; nearest: node node-0000 lacks 2"}, then)
 	}
 	require.Equal(t, "node-0001", scheduler.Schedule(t.Context(), pods[1]).Node, "the trial took nothing")
 }

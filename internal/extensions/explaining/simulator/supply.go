@@ -16,25 +16,10 @@ import (
 
 // Supply is what the nodes on which the Pod may be have for an alternative of a request.
 type Supply struct {
-	Claim string `json:"claim"`
-	// Request is the name, with that of the alternative if there is one.
-	Request string `json:"request"`
-	Class   string `json:"class"`
-	// Wanted is how many, or "all".
-	Wanted string `json:"wanted"`
-	// OfClass are the devices that the class selects, in complete pools, and Nodes those
-	// nodes that reach any of them.
-	OfClass int `json:"devicesOfClass"`
-	Nodes   int `json:"nodes"`
-	// Steps say how many devices each step leaves.
-	Steps []Step `json:"steps"`
-	// Taints are those that keep devices away, and Holders who has the others.
-	Taints  []Share `json:"taints,omitempty"`
-	Holders []Share `json:"holders,omitempty"`
-	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
-	// have taken that.
-	Blocked []Share `json:"blocked,omitempty"`
-	Takers  []Share `json:"takers,omitempty"`
+	Ask
+	Stock
+	Losses
+
 	// Error is why the scheduler fails for the request, such as a selector that cannot be
 	// evaluated.
 	Error string `json:"error,omitempty"`
@@ -44,6 +29,37 @@ type Supply struct {
 	Silent string `json:"driverWithoutDevices,omitempty"`
 
 	evidence
+}
+
+// Ask is what a request wants.
+type Ask struct {
+	Claim string `json:"claim"`
+	// Request is the name, with that of the alternative if there is one.
+	Request string `json:"request"`
+	Class   string `json:"class"`
+	// Wanted is how many, or "all".
+	Wanted string `json:"wanted"`
+}
+
+// Stock is how many devices there are for a request.
+type Stock struct {
+	// OfClass are the devices that the class selects, in complete pools, and Nodes those
+	// nodes that reach any of them.
+	OfClass int `json:"devicesOfClass"`
+	Nodes   int `json:"nodes"`
+	// Steps say how many devices each step leaves.
+	Steps []Step `json:"steps"`
+}
+
+// Losses are why devices of the stock cannot be had.
+type Losses struct {
+	// Taints are those that keep devices away, and Holders who has the others.
+	Taints  []Share `json:"taints,omitempty"`
+	Holders []Share `json:"holders,omitempty"`
+	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
+	// have taken that.
+	Blocked []Share `json:"blocked,omitempty"`
+	Takers  []Share `json:"takers,omitempty"`
 }
 
 // evidence is what the texts about a Supply are made from.
@@ -64,6 +80,14 @@ type evidence struct {
 	dropped       []blocked
 	// limit is the constraint that leaves too few on the nearest node, if one does.
 	limit *limit
+	// elsewhere is why nodes with matching devices do not admit the Pod, if no others have any.
+	elsewhere *elsewhere
+}
+
+// elsewhere are matching devices on nodes that do not admit the Pod.
+type elsewhere struct {
+	devices  int
+	refusals []Refusal
 }
 
 // Share is how many of the devices have something in common.
@@ -82,10 +106,12 @@ type Nearest struct {
 
 // suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
 func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
-	var fit []*node
+	var fit, unfit []*node
 	for _, n := range s.nodes {
-		if d.fitsOn(n.object) {
+		if s.admits(n, d) {
 			fit = append(fit, n)
+		} else {
+			unfit = append(unfit, n)
 		}
 	}
 	all := []Supply{}
@@ -101,6 +127,9 @@ func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusa
 				supply.index, supply.request = i, request.Name
 				supply.keepError(refusals)
 				supply.findNearest(refusals, k)
+				if len(supply.matching)+len(supply.incomplete) == 0 {
+					supply.elsewhere = s.findElsewhere(ctx, d, unfit, &alternative)
+				}
 				all = append(all, supply)
 			}
 		}
@@ -133,15 +162,41 @@ func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *altern
 	}
 	selectors := s.matcher.selectorsOf(request)
 	return Supply{
-		Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText(), Steps: search.steps,
-		OfClass: len(search.ofClass), Nodes: count, Silent: s.published.silentDriver(selectors),
-		Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
-		Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)), Error: failure,
+		Ask:   Ask{Request: request.name, Class: request.DeviceClassName, Wanted: request.wantedText()},
+		Stock: Stock{OfClass: len(search.ofClass), Nodes: count, Steps: search.steps},
+		Losses: Losses{
+			Taints: s.published.taintsOn(request, search.tainted), Holders: s.countHolders(search.held),
+			Blocked: blockersOf(dropped), Takers: s.countHolders(s.published.devicesDrawingWith(dropped)),
+		},
+		Error: failure, Silent: s.published.silentDriver(selectors),
 		evidence: evidence{
 			from: selectors, matching: search.matching, incomplete: s.matcher.keepMatching(ctx, selectors, search.incomplete), most: most,
 			tainted: len(search.tainted), held: len(search.held), dropped: dropped,
 		},
 	}
+}
+
+// findElsewhere finds the devices that an alternative may have on nodes that do not admit the Pod, and
+// returns nil if there are none.
+func (s *Scheduler) findElsewhere(ctx context.Context, d *demand, nodes []*node, request *alternative) *elsewhere {
+	selectors, seen, known := s.matcher.selectorsOf(request), map[*resourcev1.Device]bool{}, map[string]int{}
+	found := &elsewhere{}
+	for _, n := range nodes {
+		reached, _ := n.reachableDevices()
+		matching := s.matcher.keepMatching(ctx, selectors, reached)
+		refusal, refused := s.refuseBeside(n, d)
+		if len(matching) == 0 || !refused {
+			continue
+		}
+		for _, d := range matching {
+			seen[d.Device] = true
+		}
+		found.refusals = appendRefusal(found.refusals, known, refusal, n.object.Name)
+	}
+	if found.devices = len(seen); found.devices == 0 {
+		return nil
+	}
+	return found
 }
 
 // countReaching returns how many nodes reach any of the devices, and which one reaches the most.

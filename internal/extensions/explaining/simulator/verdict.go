@@ -21,16 +21,39 @@ func (o *Outlook) Verdict() string {
 		return failing.Error
 	case o.Fits():
 		fit := o.Refusals[slices.IndexFunc(o.Refusals, func(r Refusal) bool { return r.fits })]
-		if len(fit.Nodes) > 1 {
-			return nameNodes(fit.Nodes) + " have what it asks for now"
-		}
-		return nameNodes(fit.Nodes) + " has what it asks for now"
+		return nameNodes(fit.Nodes) + hasOrHave(fit.Nodes) + "what it asks for now"
 	case len(o.Supplies) > 0:
 		return o.describeLack()
 	case len(o.Refusals) > 0:
 		return o.withoutNodes()
 	}
-	return ""
+	return "there are no nodes"
+}
+
+// Lines are what the Verdict leaves out: what each request lacks if several do, and each node.
+func (o *Outlook) Lines() []string {
+	verdict, isFailing := o.Verdict(), o.Failing() != nil
+	var lines []string
+	if len(o.Supplies) > 1 && !isFailing {
+		for i := range o.Supplies {
+			lines = append(lines, o.Supplies[i].String())
+		}
+	}
+	for i := range o.Refusals {
+		refusal := &o.Refusals[i]
+		if line := refusal.Line(); len(o.Refusals) > 1 && !refusal.fails && !strings.Contains(verdict, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// hasOrHave is the verb for nodes.
+func hasOrHave(nodes []string) string {
+	if len(nodes) > 1 {
+		return " have "
+	}
+	return " has "
 }
 
 // describeLack is the verdict if nodes lack devices. It joins alternatives and requests with the
@@ -62,9 +85,11 @@ func (o *Outlook) describeLack() string {
 	}
 	text += strings.Join(causes, "; ")
 	switch {
+	case o.excluded != nil && binding.elsewhere != nil:
+		return text + "; " + nameNodes(o.excluded.Nodes) + hasOrHave(o.excluded.Nodes) + "them free"
 	case o.excluded != nil:
-		return text + fmt.Sprintf("; %s has it all, but %s", nameNodes(o.excluded.Nodes), o.excluded.Reason)
-	case binding.Nearest != nil && !strings.Contains(text, " "+binding.Nearest.Node+" "):
+		return text + fmt.Sprintf("; %s%sit all, but %s", nameNodes(o.excluded.Nodes), hasOrHave(o.excluded.Nodes), o.excluded)
+	case binding.Nearest != nil && !slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()", r) }), binding.Nearest.Node):
 		return text + fmt.Sprintf("; nearest: node %s lacks %d", binding.Nearest.Node, binding.Nearest.Lacks)
 	}
 	return text
@@ -86,11 +111,17 @@ func (o *Outlook) withoutNodes() string {
 		if claim.Name != elsewhere {
 			continue
 		}
-		text := "claim " + claim.Name
+		text := "claim " + claim.Name + " has its devices already"
 		if results := claim.Status.Allocation.Devices.Results; len(results) > 0 {
-			text += fmt.Sprintf(" has device %s/%s/%s already", results[0].Driver, results[0].Pool, results[0].Device)
+			text = fmt.Sprintf("claim %s has device %s/%s/%s already", claim.Name, results[0].Driver, results[0].Pool, results[0].Device)
 		}
 		return fmt.Sprintf("%s, by %s, and the Pod cannot go there: %s", text, holderOf(claim), cmp.Or(reasons, "no node reaches it, so delete the claim"))
+	}
+	if o.unselected != "" {
+		reasons = o.unselected + ", which the Pod's nodeSelector or node affinity asks for; " + reasons
+	}
+	if len(o.Claims) == 0 {
+		return "no node admits the Pod: " + reasons
 	}
 	return "no node may have the Pod, whatever its devices: " + reasons
 }
@@ -137,7 +168,9 @@ func (s *Supply) describeSupply() string {
 		d := s.incomplete[0]
 		return fmt.Sprintf("pool %s of driver %s is incomplete, so none of its devices can be had until the driver has published all its slices", d.pool, d.driver)
 	case all == 0 && s.Silent != "":
-		return fmt.Sprintf("driver %s has published no devices: start its plugin, or apply a template that selects a node", s.Silent)
+		return fmt.Sprintf("driver %s has published no devices: start its plugin", s.Silent)
+	case s.elsewhere != nil:
+		return s.elsewhere.describe(kind)
 	case s.Steps[0].Devices == 0:
 		return fmt.Sprintf("no node that the Pod may be on has any device, of class %s or another", s.Class)
 	case s.OfClass == 0:
@@ -150,6 +183,18 @@ func (s *Supply) describeSupply() string {
 		return s.takenCause()
 	}
 	return cause + fmt.Sprintf("; %s on %s, %d left", formatPlural(all, kind), formatCount(s.Nodes, "node"), s.devicesLeft())
+}
+
+// describe says which nodes have the devices, and why they do not admit the Pod.
+func (e *elsewhere) describe(kind string) string {
+	lines := make([]string, len(e.refusals))
+	for i := range e.refusals {
+		lines[i] = e.refusals[i].Line()
+	}
+	if e.devices == 1 {
+		return fmt.Sprintf("the only %s is on a node that does not admit the Pod: %s", kind, strings.Join(lines, "; "))
+	}
+	return fmt.Sprintf("all %s are on nodes that do not admit the Pod: %s", formatPlural(e.devices, kind), strings.Join(lines, "; "))
 }
 
 // takenCause says why devices cannot be had: claims, taints, or what is shared.

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestVerdict has one small world for each cause, and expects what a person is told first.
@@ -63,6 +66,13 @@ spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: example.com/broke
 	)
 	incomplete := gpus(1, 2)
 	incomplete.Slices[0].Spec.Pool.ResourceSliceCount = 2
+	tainted := gpus(2, 1)
+	for _, node := range tainted.Nodes {
+		node.Spec.Taints = []corev1.Taint{{Key: "gpu.example.com", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	requesting := func(resources string) string {
+		return strings.Replace(pod("p", one), "image: i", "image: i, resources: {limits: {"+resources+"}}", 1)
+	}
 	for name, test := range map[string]struct {
 		world   *World
 		objects string
@@ -84,7 +94,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"the driver is silent": {
 			gpus(2, 2), strings.Split(nic, "---")[0] + "---\n" + pod("p", fmt.Sprintf(rate, "1G")),
-			"driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request nic wants 1",
+			"driver nic.example.com has published no devices: start its plugin; request nic wants 1",
 		},
 		"an incomplete pool": {
 			incomplete, pod("p", one),
@@ -92,7 +102,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"no devices": {
 			&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
-			"driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpu wants 1",
+			"driver gpu.example.com has published no devices: start its plugin; request gpu wants 1",
 		},
 		"the request selects nothing": {
 			gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].model == "B200"`)),
@@ -132,11 +142,11 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"match": {
 			gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
-			"matchAttribute gpu.example.com/root: at most 4 devices on node node-0000 can have the same value; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
+			"matchAttribute gpu.example.com/root: no node has 5 devices with the same value, the most is 4 on node node-0000; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
 		"distinct": {
 			gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{distinctAttribute: gpu.example.com/root}]}`),
-			"distinctAttribute gpu.example.com/root: at most 2 devices on node node-0000 can have different values; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
+			"distinctAttribute gpu.example.com/root: no node has 5 devices with different values, the most is 2 on node node-0000; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
 		"match across": {
 			gpus(2, 8), nic + pod("p", pair),
@@ -160,7 +170,48 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"no node for the Pod": {
 			gpus(2, 1), strings.Replace(pod("p", one), "spec:\n", "spec:\n  nodeSelector: {name: node-9}\n", 1),
-			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: the Pod's nodeSelector or node affinity does not match",
+			"no node may have the Pod, whatever its devices: no node has the label name=node-9, which the Pod's nodeSelector or node affinity asks for; nodes node-0000, node-0001: the Pod's nodeSelector or node affinity does not match",
+		},
+		"affinity to no node": {
+			gpus(2, 1), strings.Replace(pod("p", one), "spec:\n  containers", "spec:\n  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [a, b]}]}]}}}\n  containers", 1),
+			"no node may have the Pod, whatever its devices: no node has the label zone In a, b, which the Pod's nodeSelector or node affinity asks for; nodes node-0000, node-0001: the Pod's nodeSelector or node affinity does not match",
+		},
+		"the nodes with devices do not admit the Pod": {
+			tainted, "apiVersion: v1\nkind: Node\nmetadata: {name: plain}\n---\n" + pod("p", one),
+			"all 2 devices of class gpu are on nodes that do not admit the Pod: nodes node-0000, node-0001: the Pod does not tolerate the taint gpu.example.com:NoSchedule; request gpu wants 1; nodes node-0000, node-0001 have them free",
+		},
+		"too little cpu": {
+			limited("4", "20"), busy("node-0000", "3") + busy("node-0001", "2") + requesting("cpu: 3"),
+			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: insufficient cpu (3 cpu requested, 2 of 4 left on node node-0001)",
+		},
+		"more cpu than any node has": {
+			limited("4", "20"), requesting("cpu: 5"),
+			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: insufficient cpu (5 cpu requested, more than node node-0000 has (4))",
+		},
+		"a resource that no node has": {
+			limited("4", "20"), requesting("example.com/fpga: 1"),
+			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: insufficient example.com/fpga (1 example.com/fpga requested, and the nodes have none)",
+		},
+		"too many Pods": {
+			limited("4", "1"), busy("node-0000", "1") + busy("node-0001", "1") + pod("p", one),
+			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: insufficient pods (1 of 1 Pods that node node-0000 takes are there)",
+		},
+		"the host port is taken": {
+			gpus(1, 1), strings.Replace(busy("node-0000", "1"), "image: i,", "image: i, ports: [{containerPort: 80, hostPort: 80}],", 1) +
+				strings.Replace(pod("p", one), "image: i", "image: i, ports: [{containerPort: 8080, hostPort: 80}]", 1),
+			"no node may have the Pod, whatever its devices: node node-0000: another Pod has the host port 80/TCP",
+		},
+		"devices and cpu are on different nodes": {
+			limited("4", "20"), fmt.Sprintf(held, 0) + busy("node-0001", "4") + requesting("cpu: 1"),
+			"the only device of class gpu is allocated (default/holder 1); request gpu wants 1; node node-0001 has it all, but insufficient cpu (1 cpu requested, 0 of 4 left on node node-0001)",
+		},
+		"admin access is not permitted": {
+			without("default"), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`),
+			`request gpu of claim gpu wants admin access, which namespace default does not permit: its label resource.kubernetes.io/admin-access is not "true"`,
+		},
+		"no claim, and no node": {
+			limited("4", "20"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 9}}}]}\n",
+			"no node admits the Pod: nodes node-0000, node-0001: insufficient cpu (9 cpu requested, more than node node-0000 has (4))",
 		},
 		"allocated elsewhere": {
 			gpus(2, 1), sharedClaim + sharing("p", ", nodeSelector: {name: node-0000}") + sharing("other", ", nodeSelector: {name: node-0001}"),
@@ -185,4 +236,32 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 			require.Equal(t, test.want, scheduler.Outlook(t.Context(), pods[0]).Verdict())
 		})
 	}
+}
+
+// limited is a world of two nodes with a GPU, some CPUs, and a limit of Pods.
+func limited(cpu, pods string) *World {
+	world := gpus(2, 1)
+	for _, node := range world.Nodes {
+		node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(cpu), "pods": resource.MustParse(pods)}
+	}
+	world.IsLive = true
+	return world
+}
+
+// without is a world with a namespace that does not permit admin access.
+func without(namespace string) *World {
+	world := gpus(1, 1)
+	world.Namespaces = []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	return world
+}
+
+// busy is a Pod on a node that requests CPUs.
+func busy(node, cpu string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: busy-%[1]s}
+spec: {nodeName: %[1]s, containers: [{name: c, image: i, resources: {requests: {cpu: %[2]s}}}]}
+---
+`, node, cpu)
 }

@@ -34,6 +34,8 @@ type Refusal struct {
 	fits bool
 	// fails says that the scheduler fails there, which keeps the Pod from all nodes.
 	fails bool
+	// shortages are the resources of which the nodes have too little, each with the node that has the most.
+	shortages []shortage
 }
 
 // Search says how many devices each step left for a request.
@@ -75,14 +77,7 @@ func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
 		for _, n := range s.nodes {
 			refusal := s.refuseOnNode(ctx, n, d)
 			refusal.nameClaim(d)
-			reason := refusal.String()
-			at, found := known[reason]
-			if !found {
-				at = len(k.refusals)
-				known[reason] = at
-				k.refusals = append(k.refusals, refusal)
-			}
-			k.refusals[at].Nodes = append(k.refusals[at].Nodes, n.object.Name)
+			k.refusals = appendRefusal(k.refusals, known, refusal, n.object.Name)
 		}
 	}
 	own := slices.Clone(k.refusals)
@@ -90,6 +85,25 @@ func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
 		own[i].nameClaim(d)
 	}
 	return own
+}
+
+// appendRefusal adds the refusal of a node to those of others, by what they say.
+func appendRefusal(all []Refusal, known map[string]int, refusal Refusal, node string) []Refusal {
+	alike := refusal.Reason
+	if refusal.shortages == nil {
+		alike = refusal.String()
+	}
+	at, found := known[alike]
+	if !found {
+		at = len(all)
+		known[alike] = at
+		all = append(all, refusal)
+	}
+	all[at].Nodes = append(all[at].Nodes, node)
+	if refusal.shortages != nil {
+		keepLargest(all[at].shortages, refusal.shortages)
+	}
+	return all
 }
 
 // nameClaim sets the name of the claim, which is different for each Pod that asks.
@@ -104,8 +118,8 @@ func (r *Refusal) nameClaim(d *demand) {
 
 // refuseOnNode says why a Pod does not fit on a node. The Refusal fits if it does.
 func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusal {
-	if reason := d.whyUnfit(n.object); reason != "" {
-		return Refusal{Reason: reason}
+	if refusal, refused := s.refuseBeside(n, d); refused {
+		return refusal
 	}
 	for i, p := range d.places {
 		if !p.nodes.Match(n.object) {
@@ -123,6 +137,15 @@ func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusa
 		}
 	}
 	return Refusal{Reason: "the Pod would fit now", fits: true}
+}
+
+// refuseBeside says what else than devices keeps a Pod from a node.
+func (s *Scheduler) refuseBeside(n *node, d *demand) (refusal Refusal, refused bool) {
+	if reason := d.whyUnfit(n.object); reason != "" {
+		return Refusal{Reason: reason}, true
+	}
+	reason, shortages := n.whyOccupied(d, s.isLive)
+	return Refusal{Reason: reason, shortages: shortages}, reason != ""
 }
 
 // refuseRequest returns a Refusal if the node lacks what is asked for up to a request of a pending
@@ -190,6 +213,9 @@ func (r *Refusal) String() string {
 		text.WriteString(": ")
 	}
 	text.WriteString(r.Reason)
+	if len(r.shortages) > 0 {
+		text.WriteString(" (" + describeShortages(r.shortages) + ")")
+	}
 	for i := range r.Searches {
 		search := &r.Searches[i]
 		if search.Request != r.Request {

@@ -15,6 +15,10 @@ type World struct {
 	Claims         []*resourcev1.ResourceClaim
 	ClaimTemplates []*resourcev1.ResourceClaimTemplate
 	TaintRules     []*resourcev1.DeviceTaintRule
+	// Namespaces are those of which it is known whether they permit admin access.
+	Namespaces []*corev1.Namespace
+	// IsLive says that the nodes are those of a cluster: one without allocatable resources takes no Pods.
+	IsLive bool
 	// Unseen says what could not be read, if anything.
 	Unseen string
 	// Pods are those that are bound.

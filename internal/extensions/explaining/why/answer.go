@@ -26,8 +26,9 @@ const (
 	Running     State = "Running"
 	Ended       State = "Ended"
 	Terminating State = "Terminating"
-	// NoClaims says that the Pod asks for no device.
-	NoClaims State = "NoClaims"
+	// Unallocated and Allocated are those of a claim.
+	Unallocated State = "Unallocated"
+	Allocated   State = "Allocated"
 )
 
 // waits are the states in which a Pod waits, and what for.
@@ -40,25 +41,40 @@ var waits = map[State]string{
 
 // Answer is why a Pod does not run yet.
 type Answer struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	// Owner is the controller of the Pod: its kind and its name.
-	Owner string `json:"owner,omitempty"`
-	Node  string `json:"node,omitempty"`
-	State State  `json:"state"`
+	Subject
+
+	State State `json:"state"`
 	// Since is when the state began, if that is known.
 	Since *time.Time `json:"since,omitempty"`
 	// Reason is the answer in one line, and Details are more lines.
 	Reason  string   `json:"reason"`
 	Details []string `json:"details,omitempty"`
+	Evidence
+
+	// Fits says that a node has what the Pod asks for.
+	Fits bool `json:"-"`
+
+	pod *corev1.Pod
+}
+
+// Subject is the Pod or the claim that an Answer is about.
+type Subject struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod,omitempty"`
+	Claim     string `json:"claim,omitempty"`
+	// Owner is the controller of the Pod: its kind and its name.
+	Owner string `json:"owner,omitempty"`
+	Node  string `json:"node,omitempty"`
+}
+
+// Evidence is what an Answer about a Pod without a node is concluded from.
+type Evidence struct {
 	// Requests are those that get no devices.
 	Requests []simulator.Supply `json:"requests,omitempty"`
 	// Nodes are those that refuse the Pod, by their reasons.
 	Nodes []Refusal `json:"nodes,omitempty"`
 	// Scheduler is what the scheduler says itself, in the condition PodScheduled.
 	Scheduler string `json:"scheduler,omitempty"`
-
-	pod *corev1.Pod
 }
 
 // Refusal is why some nodes refuse a Pod.
@@ -67,11 +83,19 @@ type Refusal struct {
 	Reason string   `json:"reason"`
 }
 
+// ResourceName is kubectl's name of the Pod or the claim.
+func (s *Subject) ResourceName() string {
+	if s.Claim != "" {
+		return "resourceclaim/" + s.Claim
+	}
+	return "pod/" + s.Pod
+}
+
 // Waits reports whether the Pod waits for something.
 func (a *Answer) Waits() bool { return waits[a.State] != "" }
 
 func newAnswer(pod *corev1.Pod) *Answer {
-	answer := &Answer{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, pod: pod}
+	answer := &Answer{Subject: Subject{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName}, pod: pod}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		answer.Owner = owner.Kind + " " + owner.Name
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Cluster is what is known of a cluster. Answers say less if parts are nil.
@@ -19,33 +20,59 @@ type Cluster struct {
 	// Now is for what is due.
 	Now    time.Time
 	Claims map[types.NamespacedName]*resourcev1.ResourceClaim
-	// Failures are the newest event of each Pod that tells of a failure, by its UID.
-	Failures map[types.UID]*corev1.Event
+	// Failures are the newest event of each Pod about a claim that cannot be created or prepared, by
+	// the UID of the Pod, and Warnings its newest other warning.
+	Failures, Warnings map[types.UID]*corev1.Event
 	// Nodes are all of them, by name.
 	Nodes     map[string]*corev1.Node
 	Scheduler *simulator.Scheduler
 	// Sidecar is what kwok-dra works with.
 	Sidecar *Sidecar
-	// Unseen says what could not be read, if anything.
+	// Unseen says what could not be read, if anything, and Unread are the resources.
 	Unseen string
+	Unread []string
 
 	slices []*resourcev1.ResourceSlice
 }
 
 // NewCluster makes a Cluster of claims and of events about failures.
 func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Cluster {
-	c := &Cluster{Claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}, Failures: map[types.UID]*corev1.Event{}}
+	c := &Cluster{
+		Claims:   map[types.NamespacedName]*resourcev1.ResourceClaim{},
+		Failures: map[types.UID]*corev1.Event{}, Warnings: map[types.UID]*corev1.Event{},
+	}
 	for _, claim := range claims {
 		c.Claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
 	}
 	for _, event := range events {
-		uid := event.InvolvedObject.UID
-		if known := c.Failures[uid]; known == nil || LastSeen(event).After(LastSeen(known)) {
-			c.Failures[uid] = event
+		uid, of := event.InvolvedObject.UID, c.Warnings
+		switch {
+		case event.Reason == v1alpha1.ReasonFailedPrepare || event.Reason == failedCreation:
+			of = c.Failures
+		case event.Type != corev1.EventTypeWarning:
+			continue
+		}
+		if known := of[uid]; known == nil || LastSeen(event).After(LastSeen(known)) {
+			of[uid] = event
 		}
 	}
 	return c
 }
+
+// NewWorldCluster makes a Cluster of all that is known of one.
+func NewWorldCluster(world *simulator.World, events []*corev1.Event) *Cluster {
+	c := NewCluster(world.Claims, events)
+	c.slices, c.Unseen = world.Slices, world.Unseen
+	c.Nodes = map[string]*corev1.Node{}
+	for _, node := range world.Nodes {
+		c.Nodes[node.Name] = node
+	}
+	c.Scheduler = simulator.NewScheduler(world)
+	return c
+}
+
+// isUnread reports whether a resource could not be read.
+func (c *Cluster) isUnread(resource string) bool { return slices.Contains(c.Unread, resource) }
 
 // LastSeen returns when an event was last seen.
 func LastSeen(event *corev1.Event) time.Time {
@@ -67,36 +94,50 @@ func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {
 	start := facts.PodCondition(pod, corev1.PodReadyToStartContainers)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return answer.setState(Terminating, *pod.DeletionTimestamp, "it is being deleted")
+		return c.explainEnding(answer)
 	case facts.IsTerminal(pod):
 		return answer.setState(Ended, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it has ended: "+string(pod.Status.Phase))
 	case pod.Status.Phase == corev1.PodRunning:
+		answer.Details = c.describeUnhealthy(pod)
 		return answer.setState(Running, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it runs on node "+pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
 		return c.explainUnbound(ctx, answer)
 	case !facts.UsesClaims(pod):
-		return answer.setState(NoClaims, scheduled.LastTransitionTime, noClaims+"; it has not started yet on node "+pod.Spec.NodeName)
+		answer.Details = []string{noClaims}
+		return answer.setState(Starting, scheduled.LastTransitionTime, c.describeUnstarted(pod))
 	case start.Status == corev1.ConditionTrue:
-		return answer.setState(Starting, start.LastTransitionTime, "its claims are prepared; "+describeContainers(pod))
+		answer.Details = c.describeUnhealthy(pod)
+		return answer.setState(Starting, start.LastTransitionTime, "its claims are prepared; "+c.describeUnstarted(pod))
 	}
 	return c.explainPreparing(ctx, answer.setState(Preparing, scheduled.LastTransitionTime, ""))
 }
 
 const noClaims = "it has no ResourceClaim and no extended resource of a DeviceClass, so it waits for no device"
 
-// describeContainers says what is known of containers that do not run.
-func describeContainers(pod *corev1.Pod) string {
+// describeUnstarted says what is known of containers that do not run.
+func (c *Cluster) describeUnstarted(pod *corev1.Pod) string {
 	var waiting []string
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if state := status.State.Waiting; state != nil {
+		if state := status.State.Waiting; state != nil && state.Reason != containerCreating && state.Reason != podInitializing {
 			waiting = append(waiting, joinNonEmpty(": ", "container "+status.Name+" waits", state.Reason, state.Message))
 		}
 	}
-	if len(waiting) == 0 {
+	warning := c.Warnings[pod.UID]
+	switch {
+	case len(waiting) > 0:
+		return strings.Join(waiting, "; ")
+	case c.describeNode(pod.Spec.NodeName) != "":
+		return c.describeNode(pod.Spec.NodeName)
+	case warning != nil:
+		return describeEvent(warning)
+	case c.Sidecar != nil:
 		return "no Stage of KWOK has started its containers yet, such as pod-ready"
 	}
-	return strings.Join(waiting, "; ")
+	return "the kubelet of node " + pod.Spec.NodeName + " has not started its containers yet"
 }
+
+// The reasons of containers of which only others say why they wait.
+const containerCreating, podInitializing = "ContainerCreating", "PodInitializing"
 
 // joinNonEmpty joins the texts that are not empty.
 func joinNonEmpty(separator string, texts ...string) string {

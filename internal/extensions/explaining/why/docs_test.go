@@ -111,6 +111,6 @@ func TestManyExampleOfDocs(t *testing.T) {
 	known := NewCluster(world.Claims, nil)
 	known.Scheduler = simulator.NewScheduler(world)
 	var text strings.Builder
-	require.NoError(t, PrintGroups(&text, Groups(known.Waiting(t.Context(), pods)), at(12*60).Time))
+	require.NoError(t, PrintGroups(&text, Groups(known.Waiting(t.Context(), pods)), at(12*60).Time, "kwok-dractl why"))
 	requireShown(t, "kwok-dractl why", text.String())
 }

@@ -27,6 +27,9 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 	missing := c.describeUnpreparable(pod)
 	failure := c.PrepareFailure(pod)
 	now, cause, details := c.forecastPreparation(ctx, pod)
+	if c.Sidecar == nil {
+		cause, details = c.explainOnNode(pod, failure)
+	}
 	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
 		failure = joinNonEmpty(": ", cmp.Or(failure, now), cause)
 	} else {
@@ -43,6 +46,23 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 	answer.Details = append(answer.Details, details...)
 	answer.Details = append(answer.Details, c.describeTries(pod)...)
 	return answer
+}
+
+// explainOnNode says what is known of a Pod on a node whose own kubelet prepares its claims.
+func (c *Cluster) explainOnNode(pod *corev1.Pod, failure string) (cause string, details []string) {
+	warning := c.Warnings[pod.UID]
+	if failed := c.Failures[pod.UID]; warning != nil && (failure == "" || LastSeen(warning).After(LastSeen(failed))) {
+		details = append(details, describeEvent(warning))
+	}
+	if cause = c.describeNode(pod.Spec.NodeName); cause == "" {
+		if silent := c.silentDrivers(pod); len(silent) > 0 {
+			cause, details = silent[0], append(details, silent[1:]...)
+		}
+	}
+	if cause == "" && failure == "" && len(details) > 0 {
+		cause, details = details[0], details[1:]
+	}
+	return cause, append(details, c.describeUnhealthy(pod)...)
 }
 
 // describeUnpreparable says which claims of a Pod cannot be prepared as they are.

@@ -16,6 +16,9 @@ import (
 // Print prints an answer: the reason, and then each detail on its own line.
 func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
+	if a.Claim != "" {
+		text = fmt.Sprintf("Claim %s/%s", a.Namespace, a.Claim)
+	}
 	if a.Waits() {
 		text += " waits " + waits[a.State] + a.describeSince(now)
 	}
@@ -48,8 +51,8 @@ func (a *Answer) describeSince(now time.Time) string {
 const causesShown, podsShown = 10, 4
 
 // PrintGroups prints which Pods wait and why: each cause once, those of most Pods first. A single
-// Pod is printed with its details.
-func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
+// Pod is printed with its details. The command is the one that prints the details of a Pod.
+func PrintGroups(out io.Writer, groups []*Group, now time.Time, command string) error {
 	if len(groups) == 1 && len(groups[0].Pods) == 1 {
 		return groups[0].Print(out, now)
 	}
@@ -79,7 +82,7 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 		text += c.describeCause(now) + "\n"
 	}
 	first := causes[0].groups[0]
-	text += fmt.Sprintf("Details of one: kwok-dractl why -n %s %s\n", first.Namespace, first.Pod)
+	text += fmt.Sprintf("Details of one: %s -n %s %s\n", command, first.Namespace, first.Pod)
 	_, err := io.WriteString(out, text)
 	return err
 }

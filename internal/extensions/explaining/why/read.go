@@ -11,6 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -25,13 +26,12 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	c := NewCluster(world.Claims, events)
-	c.slices, c.Unseen = world.Slices, world.Unseen
-	c.Nodes = map[string]*corev1.Node{}
-	for _, node := range world.Nodes {
-		c.Nodes[node.Name] = node
+	for _, pod := range all {
+		if pod.Spec.NodeName != "" && !facts.IsTerminal(pod) {
+			world.Pods = append(world.Pods, pod)
+		}
 	}
-	c.Scheduler = simulator.NewScheduler(world)
+	c := NewWorldCluster(world, events)
 	var in []*corev1.Pod
 	for _, pod := range all {
 		if namespace == "" || pod.Namespace == namespace {

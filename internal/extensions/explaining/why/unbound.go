@@ -35,25 +35,47 @@ func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
 		since = condition.LastTransitionTime
 	}
 	outlook := c.outlookOf(ctx, pod)
-	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
-		return answer.setState(NoClaims, since, joinNonEmpty("; ", noClaims, describeGates(pod), "it has no node yet"))
-	}
 	if conditions := c.bindingConditions(pod); len(conditions) > 0 {
 		answer.Details = c.bindingTimes(pod)
 		return answer.setState(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
 	}
-	verdict := ""
-	if missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err); !isMissing || missing.Kind == "deviceclass" {
-		verdict = outlook.Verdict() // other missing objects are among the missing claims
-	}
-	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), verdict)
-	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", pod.Spec.SchedulerName)
-	if c.Scheduler != nil {
+	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), c.describeScheduler(pod), c.verdictOn(outlook, condition.Message))
+	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+	if c.Scheduler != nil && !c.isUnread("nodes") {
 		withoutOutlook = "there are no nodes"
 	}
 	answer.setState(Unscheduled, since, cmp.Or(reason, answer.Scheduler, withoutOutlook))
 	c.addDetails(answer, outlook)
+	answer.Fits = outlook.Fits()
+	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
+		answer.Details = append(answer.Details, noClaims)
+	}
 	return answer
+}
+
+// verdictOn is what keeps a Pod from all nodes, as far as what could be read tells it. The message is
+// the scheduler's own.
+func (c *Cluster) verdictOn(outlook *simulator.Outlook, message string) string {
+	missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err)
+	switch {
+	case c.Scheduler == nil:
+		return ""
+	case isMissing && missing.Kind != "deviceclass": // it is among the missing claims
+		return ""
+	case isMissing && c.isUnread("deviceclasses"):
+		return ""
+	case outlook.Err == nil && (c.isUnread("nodes") || c.isUnread("resourceslices")):
+		return ""
+	case !outlook.Fits():
+		return outlook.Verdict()
+	case c.isUnread("resourceclaims") || c.isUnread("resourceclaims of other namespaces") || c.isUnread("pods"): // others may have what seems to be free
+		return ""
+	}
+	text := outlook.Verdict()
+	if others := otherReasons(message); len(others) > 0 {
+		text = "the scheduler says of something else than devices: " + strings.Join(others, ", ") + "; " + text
+	}
+	return text
 }
 
 // outlookOf asks the Scheduler about a Pod as if it had no scheduling gates.
@@ -89,14 +111,14 @@ func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 		switch {
 		case errors.Is(nameErr, resourceclaim.ErrClaimNotFound):
 			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
-		case nameErr == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
+		case nameErr == nil && name != nil && !c.isUnread("resourceclaims") && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
 		}
 	}
 	event := c.Failures[pod.UID]
 	absent, isAbsent := errors.AsType[*simulator.Missing](err)
 	switch {
-	case isAbsent && absent.Kind == "resourceclaimtemplate":
+	case isAbsent && absent.Kind == "resourceclaimtemplate" && !c.isUnread("resourceclaimtemplates"):
 		missing = append([]string{fmt.Sprintf("there is no ResourceClaimTemplate %q: create it", absent.Name)}, missing...)
 	case event != nil && event.Reason == failedCreation && len(missing) > 0:
 		missing = append([]string{event.Message}, missing...)
@@ -107,26 +129,21 @@ func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 // addDetails adds what is known beyond the reason: other requests that get no devices, and what each
 // node lacks if nodes differ.
 func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
+	if slices.ContainsFunc([]string{"nodes", "resourceslices", "deviceclasses"}, c.isUnread) {
+		return
+	}
 	a.Requests = outlook.Supplies
-	isFailing := outlook.Failing() != nil
 	for i := range outlook.Supplies {
-		supply := &outlook.Supplies[i]
-		if supply.Silent != "" {
-			a.Details = append(a.Details, c.Sidecar.describeSilence(supply.Silent, c.Nodes)...)
-		}
-		if line := supply.String(); len(outlook.Supplies) > 1 && !isFailing {
-			a.Details = append(a.Details, line)
+		if driver := outlook.Supplies[i].Silent; driver != "" {
+			a.Details = append(a.Details, c.Sidecar.describeSilence(driver, c.Nodes)...)
 		}
 	}
 	for i := range outlook.Refusals {
-		refusal := &outlook.Refusals[i]
-		a.Nodes = append(a.Nodes, Refusal{refusal.Nodes, refusal.String()})
-		if line := refusal.Line(); len(outlook.Refusals) > 1 && !refusal.Fails() && !strings.Contains(a.Reason, line) {
-			a.Details = append(a.Details, line)
-		}
+		a.Nodes = append(a.Nodes, Refusal{outlook.Refusals[i].Nodes, outlook.Refusals[i].String()})
 	}
-	if outlook.Fits() && !isFailing && a.Scheduler != "" {
-		a.Details = append(a.Details, "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory")
+	a.Details = append(a.Details, outlook.Lines()...)
+	if outlook.Fits() && outlook.Failing() == nil && a.Scheduler != "" {
+		a.Details = append(a.Details, "the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods")
 	}
 	said := map[string]bool{}
 	a.Details = slices.DeleteFunc(a.Details, func(line string) bool {
@@ -208,7 +225,10 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 
 // describeSetter says who sets the binding conditions of the devices of a driver, and when.
 func (s *Sidecar) describeSetter(driver string, allocated time.Time) string {
-	if s == nil || !s.Set.HasDriver(driver) {
+	if s == nil {
+		return fmt.Sprintf("driver %s, or its controller, has to set them", driver)
+	}
+	if !s.Set.HasDriver(driver) {
 		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
 	}
 	delay := s.Set.BindingDelay

@@ -53,7 +53,7 @@ func newScene() *scene {
 		},
 		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: "n", Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}, Labels: map[string]string{"kind": "gpu"},
-		}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}},
+		}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"pods": resource.MustParse("10")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}},
 		class: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
 		slice: &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{
 			Driver: driver, NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "n", Generation: 1, ResourceSliceCount: 1},
@@ -169,7 +169,7 @@ func TestAnswer(t *testing.T) {
 			func(s *scene) {
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}}
 			},
-			Unscheduled, "driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			Unscheduled, "driver nic.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"no template names driver nic.example.com"},
 		},
 		"template of the driver selects no node": {
@@ -177,7 +177,7 @@ func TestAnswer(t *testing.T) {
 				s.slice, s.node.Labels["kind"] = nil, "gpus"
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}}
 			},
-			Unscheduled, "driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			Unscheduled, "driver gpu.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"template t selects no node: kind is gpus, must be gpu (node n)"},
 		},
 		"admin access": {
@@ -232,7 +232,7 @@ func TestAnswer(t *testing.T) {
 				s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 			},
 			Unscheduled, "node n has what it asks for now",
-			[]string{"the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory"},
+			[]string{"the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods"},
 		},
 		"binding conditions": {
 			func(s *scene) {
@@ -331,8 +331,8 @@ func TestAnswer(t *testing.T) {
 		},
 		"runs":        {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodRunning }, Running, "it runs on node n", nil},
 		"ended":       {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodSucceeded }, Ended, "it has ended: Succeeded", nil},
-		"no claims":   {func(s *scene) { s.pod.Spec.ResourceClaims = nil }, NoClaims, noClaims + "; it has no node yet", nil},
-		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, Terminating, "it is being deleted", nil},
+		"no claims":   {func(s *scene) { s.pod.Spec.ResourceClaims = nil }, Unscheduled, "node n has what it asks for now", []string{noClaims}},
+		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, Terminating, "it is being deleted; it stays until its finalizers are removed: a/b", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -369,7 +369,7 @@ func TestList(t *testing.T) {
 	require.Equal(t, Unscheduled, groups[0].State)
 	require.Len(t, groups[0].Pods, 4)
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, groups, known.Now))
+	require.NoError(t, PrintGroups(&out, groups, known.Now, "kwok-dractl why"))
 	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
   - 4 Pods of Job train, such as default/train-0
 
@@ -391,10 +391,10 @@ func TestPrintGroups(t *testing.T) {
 		}
 		name := fmt.Sprintf("other-%d", i)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}}
-		answers = append(answers, &Answer{Namespace: "default", Pod: name, Owner: owner, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
+		answers = append(answers, &Answer{Subject: Subject{Namespace: "default", Pod: name, Owner: owner}, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
 	}
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time))
+	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time, "kwok-dractl why"))
 	require.Equal(t, `300 Pods wait, for 2 causes:
 
 290 Pods wait for a node (70s): all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1

@@ -58,7 +58,7 @@ func TestWhyGroupsWait(t *testing.T) {
 				time.Sleep(time.Second)
 				var answers []*why.Answer
 				for _, pod := range pods {
-					answers = append(answers, &why.Answer{Namespace: pod.Namespace, Pod: pod.Name, Reason: "no node has 16", Details: []string{"nearest: n"}})
+					answers = append(answers, &why.Answer{Subject: why.Subject{Namespace: pod.Namespace, Pod: pod.Name}, Reason: "no node has 16", Details: []string{"nearest: n"}})
 				}
 				return answers, fails
 			}},

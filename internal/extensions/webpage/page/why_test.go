@@ -27,7 +27,7 @@ func TestWhy(t *testing.T) {
 		case "secret":
 			return nil, errors.New("list deviceclasses: forbidden")
 		}
-		return []*why.Answer{{Namespace: pods[0].Namespace, Pod: pods[0].Name, State: why.Unscheduled, Reason: "no node has the devices", Details: []string{"node n"}}}, nil
+		return []*why.Answer{{Subject: why.Subject{Namespace: pods[0].Namespace, Pod: pods[0].Name}, State: why.Unscheduled, Reason: "no node has the devices", Details: []string{"node n"}}}, nil
 	}}
 	w.handler = http.HandlerFunc(e.serveWhy)
 	for url, want := range map[string]struct {

@@ -1,4 +1,4 @@
-package schedule
+package input
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestFromCluster(t *testing.T) {
 	}
 	leaving := named("leaving", "", corev1.PodPending)
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{}, []string{"wait"}
-	in, err := readCluster(t.Context(), fake.NewClientset(
+	in, err := ReadCluster(t.Context(), fake.NewClientset(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-0000"}},
 		named("bound", "node-0000", corev1.PodRunning), named("ended", "node-0000", corev1.PodSucceeded), named("waits", "", corev1.PodPending), leaving,
 	))
@@ -26,6 +26,6 @@ func TestFromCluster(t *testing.T) {
 	require.Len(t, in.Nodes, 1)
 	require.Len(t, in.Pods, 1)
 	require.Equal(t, "bound", in.Pods[0].Name)
-	require.Len(t, in.pods, 1)
-	require.Equal(t, "waits", in.pods[0].Name)
+	require.Len(t, in.Waiting, 1)
+	require.Equal(t, "waits", in.Waiting[0].Name)
 }

@@ -1,4 +1,4 @@
-package schedule
+package input
 
 import (
 	"cmp"
@@ -24,28 +24,33 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// input is what files say.
-type input struct {
+// Input is what files and a cluster say.
+type Input struct {
 	simulator.World
-	// pods are those that are to be scheduled.
-	pods []*corev1.Pod
+	// Waiting are the Pods that are to be scheduled.
+	Waiting []*corev1.Pod
 	// workloads are what makes Pods, such as Deployments.
 	workloads []*workload
-	// configuration are the documents of kwok-dra.
-	configuration []*config.Documents
-	// drivers are DaemonSets and bound Pods, which may be of drivers.
-	drivers fleet.DriverPods
-	// skipped are kinds that have no bearing on devices.
-	skipped map[string]int
-	// notes say what of the objects is not considered.
-	notes []string
+	// Configuration are the documents of kwok-dra.
+	Configuration []*config.Documents
+	// Drivers are DaemonSets and bound Pods, which may be of drivers.
+	Drivers fleet.DriverPods
+	// Skipped are kinds that have no bearing on devices.
+	Skipped map[string]int
+	// Notes say what of the objects is not considered.
+	Notes []string
 	once  documents.Once
 	// namespace is that of objects that say none.
 	namespace string
 }
 
-// addDocuments adds the objects of documents.
-func (in *input) addDocuments(all []documents.Document) error {
+// New makes an Input of which objects that say no namespace are in one.
+func New(namespace string) *Input {
+	return &Input{namespace: namespace, Skipped: map[string]int{}, once: documents.Once{}}
+}
+
+// AddDocuments adds the objects of documents.
+func (in *Input) AddDocuments(all []documents.Document) error {
 	var errs []error
 	for i := range all {
 		objects, err := documents.Objects(all[i : i+1])
@@ -62,7 +67,7 @@ func (in *input) addDocuments(all []documents.Document) error {
 	return errors.Join(errs...)
 }
 
-func (in *input) addObject(object documents.Object, document *documents.Document) error {
+func (in *Input) addObject(object documents.Object, document *documents.Document) error {
 	kind := object.GroupVersionKind()
 	switch kind.Group {
 	case "kustomize.config.k8s.io":
@@ -97,7 +102,7 @@ func (in *input) addObject(object documents.Object, document *documents.Document
 		spec := &c.Spec.JobTemplate.Spec
 		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, parallelPods(spec, &batchv1.JobStatus{}))
 	case "DaemonSet.apps":
-		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
+		return cmp.Or(in.once.Add(object, in.namespace), in.Drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
 		return appendAs(in, &in.Slices, object, new(resourcev1.ResourceSlice), "")
 	case "DeviceClass.resource.k8s.io":
@@ -117,18 +122,18 @@ func (in *input) addObject(object documents.Object, document *documents.Document
 		}
 		return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
 	}
-	in.skipped[kind.Kind]++
+	in.Skipped[kind.Kind]++
 	return nil
 }
 
-func (in *input) addPod(object documents.Object) error {
+func (in *Input) addPod(object documents.Object) error {
 	var pods []*corev1.Pod
 	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
 		return err
 	}
-	in.sortPods(pods)
+	in.AddPods(pods)
 	if pods[0].Spec.NodeName != "" {
-		in.drivers = append(in.drivers, pods[0])
+		in.Drivers = append(in.Drivers, pods[0])
 	}
 	return nil
 }
@@ -157,25 +162,25 @@ func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest,
 	return nil
 }
 
-// sortPods separates bound Pods from Pods that are to be scheduled.
-func (in *input) sortPods(pods []*corev1.Pod) {
+// AddPods separates bound Pods from Pods that are to be scheduled.
+func (in *Input) AddPods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {
 		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		case pod.Spec.NodeName != "":
 			in.Pods = append(in.Pods, pod)
 		case pod.DeletionTimestamp == nil:
-			in.pods = append(in.pods, pod)
+			in.Waiting = append(in.Waiting, pod)
 		}
 	}
 }
 
-func (in *input) addConfiguration(object documents.Object, document *documents.Document) error {
+func (in *Input) addConfiguration(object documents.Object, document *documents.Document) error {
 	decoded, err := config.Decode(document.Where(), document.Data)
 	if err != nil {
 		return err
 	}
-	in.configuration = append(in.configuration, decoded)
+	in.Configuration = append(in.Configuration, decoded)
 	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
 		return nil
 	}
@@ -190,13 +195,13 @@ type typed interface {
 }
 
 // appendAs appends an object as a typed one, in a namespace if it says none.
-func appendAs[T typed](in *input, all *[]T, object documents.Object, into T, namespace string) error {
+func appendAs[T typed](in *Input, all *[]T, object documents.Object, into T, namespace string) error {
 	unknown, err := object.Convert(into)
 	if err := cmp.Or(err, in.once.Add(object, in.namespace)); err != nil {
 		return err
 	}
 	if len(unknown) > 0 {
-		in.notes = append(in.notes, fmt.Sprintf("%s: %s %q: fields not known: %s", object.Where, object.GetKind(), object.GetName(), strings.Join(unknown, ", ")))
+		in.Notes = append(in.Notes, fmt.Sprintf("%s: %s %q: fields not known: %s", object.Where, object.GetKind(), object.GetName(), strings.Join(unknown, ", ")))
 	}
 	if into.GetNamespace() == "" {
 		into.SetNamespace(namespace)
@@ -216,9 +221,10 @@ func replaceNamed[T typed](cluster, files []T) []T {
 	return append(kept, files...)
 }
 
-// addCluster adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
+// AddCluster adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
 // some, the Pods that wait in the cluster are scheduled.
-func (in *input) addCluster(cluster *input) {
+func (in *Input) AddCluster(cluster *Input) {
+	in.IsLive = cluster.IsLive && len(in.Nodes) == 0
 	in.Nodes = replaceNamed(cluster.Nodes, in.Nodes)
 	in.Slices = replaceNamed(cluster.Slices, in.Slices)
 	in.Classes = replaceNamed(cluster.Classes, in.Classes)
@@ -226,14 +232,14 @@ func (in *input) addCluster(cluster *input) {
 	in.ClaimTemplates = replaceNamed(cluster.ClaimTemplates, in.ClaimTemplates)
 	in.TaintRules = replaceNamed(cluster.TaintRules, in.TaintRules)
 	in.Pods = replaceNamed(cluster.Pods, in.Pods)
-	if len(in.pods)+len(in.workloads) == 0 {
-		in.pods = cluster.pods
+	if len(in.Waiting)+len(in.workloads) == 0 {
+		in.Waiting = cluster.Waiting
 	}
 }
 
-// nameNodes makes nodes for slices if there are no Nodes. Otherwise a slice whose
+// NameNodes makes nodes for slices if there are no Nodes. Otherwise a slice whose
 // Node is gone has no devices for anybody, and a note says so.
-func (in *input) nameNodes() {
+func (in *Input) NameNodes() {
 	hasNodes := len(in.Nodes) > 0
 	known := map[string]bool{}
 	for _, node := range in.Nodes {
@@ -245,7 +251,7 @@ func (in *input) nameNodes() {
 		case name == nil || known[*name]:
 			continue
 		case hasNodes:
-			in.notes = append(in.notes, fmt.Sprintf("ResourceSlice %q: there is no Node %s", slice.Name, *name))
+			in.Notes = append(in.Notes, fmt.Sprintf("ResourceSlice %q: there is no Node %s", slice.Name, *name))
 			continue
 		}
 		known[*name] = true
@@ -256,13 +262,13 @@ func (in *input) nameNodes() {
 // namespacedName names an object of a namespace.
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// readCluster reads the objects of a cluster.
-func readCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
+// ReadCluster reads the objects of a cluster.
+func ReadCluster(ctx context.Context, client kubernetes.Interface) (*Input, error) {
 	world, pods, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	in := &input{World: *world}
-	in.sortPods(pods)
+	in := &Input{World: *world}
+	in.AddPods(pods)
 	return in, nil
 }

@@ -1,4 +1,4 @@
-package schedule
+package input
 
 import (
 	"fmt"
@@ -49,18 +49,18 @@ func countOrOne(count *int32) int {
 	return int(*count)
 }
 
-func (in *input) addWorkload(err error, object documents.Object, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, count int) error {
+func (in *Input) addWorkload(err error, object documents.Object, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, count int) error {
 	if err == nil {
-		in.workloads = append(in.workloads, &workload{object.GroupVersionKind(), meta, template, count, len(in.pods)})
+		in.workloads = append(in.workloads, &workload{object.GroupVersionKind(), meta, template, count, len(in.Waiting)})
 	}
 	return err
 }
 
-// addPodsOfWorkloads adds the Pods that workloads still have to make: as many as they have at once, without
+// AddPodsOfWorkloads adds the Pods that workloads still have to make: as many as they have at once, without
 // those that are there already. A workload that belongs to another one makes none, since that one makes them.
-func (in *input) addPodsOfWorkloads() {
+func (in *Input) AddPodsOfWorkloads() {
 	there, names := map[*workload]int{}, sets.Set[string]{}
-	for _, pod := range slices.Concat(in.Pods, in.pods) {
+	for _, pod := range slices.Concat(in.Pods, in.Waiting) {
 		names.Insert(namespacedName(pod.Namespace, pod.Name))
 		if pod.DeletionTimestamp == nil {
 			there[in.rootOf(pod)]++
@@ -69,7 +69,7 @@ func (in *input) addPodsOfWorkloads() {
 	var all []*corev1.Pod
 	added := 0
 	for _, w := range in.workloads {
-		all, added = append(all, in.pods[added:w.before]...), w.before
+		all, added = append(all, in.Waiting[added:w.before]...), w.before
 		if in.rootOf(w.meta) != nil {
 			continue
 		}
@@ -82,11 +82,11 @@ func (in *input) addPodsOfWorkloads() {
 			}
 		}
 	}
-	in.pods = append(all, in.pods[added:]...)
+	in.Waiting = append(all, in.Waiting[added:]...)
 }
 
 // rootOf finds the outermost workload of the files that owns an object, or nil.
-func (in *input) rootOf(object metav1.Object) *workload {
+func (in *Input) rootOf(object metav1.Object) *workload {
 	var root *workload
 	for range len(in.workloads) { // others may own each other in a circle
 		owner := in.ownerOf(object)
@@ -100,7 +100,7 @@ func (in *input) rootOf(object metav1.Object) *workload {
 
 // ownerOf finds the workload of the files that controls an object, or nil. It recognizes the ReplicaSet of a
 // Deployment and the Job of a CronJob by their names, since they are often not saved with their Pods.
-func (in *input) ownerOf(object metav1.Object) *workload {
+func (in *Input) ownerOf(object metav1.Object) *workload {
 	controller := metav1.GetControllerOf(object)
 	if controller == nil {
 		return nil
@@ -127,8 +127,8 @@ func (in *input) ownerOf(object metav1.Object) *workload {
 	return owner
 }
 
-// makerOf names what makes a Pod, as kind/name, or the Pod itself.
-func (in *input) makerOf(pod *corev1.Pod) string {
+// MakerOf names what makes a Pod, as kind/name, or the Pod itself.
+func (in *Input) MakerOf(pod *corev1.Pod) string {
 	if root := in.rootOf(pod); root != nil {
 		return root.kind.Kind + "/" + root.meta.Name
 	}

@@ -1,0 +1,127 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// explainEnding says why a Pod that is being deleted is still there.
+func (c *Cluster) explainEnding(answer *Answer) *Answer {
+	pod := answer.pod
+	answer.setState(Terminating, *pod.DeletionTimestamp, "it is being deleted")
+	if pod.DeletionGracePeriodSeconds != nil && !pod.DeletionTimestamp.IsZero() {
+		answer.Since = nil // the time of deletion is when the grace period ends
+	}
+	isOverdue := c.Now.After(pod.DeletionTimestamp.Time)
+	var reasons []string
+	if pod.Spec.NodeName != "" && !facts.IsEnding(pod) && !isOverdue {
+		reasons = append(reasons, "its containers have until "+formatTime(pod.DeletionTimestamp.Time)+" to end")
+	}
+	if pod.Spec.NodeName != "" && isOverdue {
+		reasons = append(reasons, c.describeOverdue(pod)...)
+	}
+	if len(pod.Finalizers) > 0 {
+		reasons = append(reasons, "it stays until its finalizers are removed: "+strings.Join(pod.Finalizers, ", "))
+	}
+	if warning := c.Warnings[pod.UID]; warning != nil && isOverdue {
+		answer.Details = append(answer.Details, describeEvent(warning))
+	}
+	answer.Reason = joinNonEmpty("; ", append([]string{answer.Reason}, reasons...)...)
+	return answer
+}
+
+// describeOverdue says what keeps a Pod on its node beyond its grace period.
+func (c *Cluster) describeOverdue(pod *corev1.Pod) []string {
+	if reason := c.describeNode(pod.Spec.NodeName); reason != "" {
+		return []string{reason + ", so no kubelet ends it"}
+	}
+	claims := c.claimsOf(pod)
+	if len(claims) == 0 {
+		return []string{"its node " + pod.Spec.NodeName + " has not ended it in its grace period"}
+	}
+	if silent := c.silentDrivers(pod); len(silent) > 0 {
+		return []string{silent[0] + ", so its claims cannot be unprepared"}
+	}
+	if !haveContainersEnded(pod) {
+		return []string{"its containers still run on node " + pod.Spec.NodeName}
+	}
+	names := make([]string, len(claims))
+	for i, claim := range claims {
+		names[i] = claim.Name
+	}
+	return []string{fmt.Sprintf("its containers have ended, and the kubelet of node %s has not unprepared its claims: %s", pod.Spec.NodeName, strings.Join(names, ", "))}
+}
+
+func haveContainersEnded(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].State.Terminated == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// describeNode says that a node does not exist, or that its kubelet does not report. It returns "" for
+// a node that is ready, and where nodes are not known.
+func (c *Cluster) describeNode(name string) string {
+	if c.Nodes == nil || c.isUnread("nodes") {
+		return ""
+	}
+	node := c.Nodes[name]
+	if node == nil {
+		return "node " + name + " does not exist"
+	}
+	if ready := nodeCondition(node, corev1.NodeReady); ready != nil && ready.Status != corev1.ConditionTrue {
+		return fmt.Sprintf("node %s is not ready (%s)", name, joinNonEmpty(": ", ready.Reason, ready.Message))
+	}
+	return ""
+}
+
+// claimsOf returns the claims of a Pod that exist.
+func (c *Cluster) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, key := range facts.ClaimKeys(pod) {
+		if claim := c.Claims[key]; claim != nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// silentDrivers says which drivers of the devices of a Pod publish nothing on its node. A driver that
+// is not registered with the kubelet has its slices deleted there.
+func (c *Cluster) silentDrivers(pod *corev1.Pod) []string {
+	if c.slices == nil && c.Nodes == nil || c.isUnread("resourceslices") {
+		return nil
+	}
+	var lines []string
+	seen := map[string]bool{}
+	for _, claim := range c.claimsOf(pod) {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			driver := claim.Status.Allocation.Devices.Results[i].Driver
+			if !seen[driver] && !c.publishesOn(driver, pod.Spec.NodeName) {
+				lines = append(lines, fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, pod.Spec.NodeName))
+			}
+			seen[driver] = true
+		}
+	}
+	return lines
+}
+
+// publishesOn reports whether a driver has a slice of a node, or one of no node in particular.
+func (c *Cluster) publishesOn(driver, node string) bool {
+	for _, slice := range c.slices {
+		if name := slice.Spec.NodeName; slice.Spec.Driver == driver && (name == nil || *name == node) {
+			return true
+		}
+	}
+	return false
+}

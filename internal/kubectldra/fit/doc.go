@@ -1,0 +1,2 @@
+// Package fit is the command kubectl dra fit.
+package fit

@@ -1,0 +1,187 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+)
+
+// command is what the user asks for.
+type command struct {
+	streams  genericiooptions.IOStreams
+	reach    *reading.Flags
+	print    *printing.Flags
+	selector string
+	all      bool
+}
+
+const long = `Say why a Pod does not run yet, or does not end: first the reason, then the
+numbers, then what each node lacks. A claim is asked about by claim/NAME, and all Pods
+of a workload by deployment/NAME, replicaset/NAME, statefulset/NAME, daemonset/NAME
+or job/NAME. Without a name, each reason is said once for all Pods that wait.
+
+  Unscheduled  no node: claims, classes or templates that do not exist, and for each
+               request how many devices there are, who has them, and which selector,
+               constraint, taint, counter or capacity leaves too few; also resources,
+               taints and labels of nodes, host ports and scheduling gates
+  Binding      devices have binding conditions that are not True yet
+  Preparing    on its node the claims are not prepared: preparing fails, or the
+               driver or the node is not there
+  Starting     the claims are prepared, and the containers do not run
+  Terminating  what keeps it: containers, unprepared claims, finalizers
+
+Devices are searched with the scheduler's own allocator. What only the scheduler
+knows, such as volumes and the spread and affinity of Pods, is quoted from it.
+
+The command reads what the answer needs: for a Pod without a node that is all nodes,
+slices, classes and claims. Without the rights for that it says less, and which
+right is missing. The exit code is 0 whenever there is an answer.`
+
+const example = `  # Why does this Pod wait?
+  kubectl dra why train-0
+
+  # Why do the Pods of this Job wait?
+  kubectl dra why job/train
+
+  # Why has this claim no devices, or why does it still have them?
+  kubectl dra why claim/gpus
+
+  # All that wait in the namespace, and in all namespaces
+  kubectl dra why
+  kubectl dra why -A`
+
+// New makes the command.
+func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	c := &command{streams: streams, reach: reach, print: printing.NewFlags()}
+	made := &cobra.Command{
+		Use:               "why [POD | KIND/NAME]...",
+		Short:             "Say why Pods wait for devices, or do not start or end.",
+		Long:              long,
+		Example:           example,
+		ValidArgsFunction: reach.CompleteNames("pods"),
+		RunE: func(made *cobra.Command, arguments []string) error {
+			return c.runWhy(made.Context(), arguments)
+		},
+	}
+	c.print.AddTo(made)
+	reading.AddAllNamespaces(made, &c.all)
+	made.Flags().StringVarP(&c.selector, "selector", "l", "", "Selector (label query) of the Pods to say this of, if no name is given.")
+	return made
+}
+
+func (c *command) runWhy(ctx context.Context, arguments []string) error {
+	if err := c.print.Validate(); err != nil {
+		return err
+	}
+	if len(arguments) > 0 && (c.all || c.selector != "") {
+		return errors.New("give names, or -A and -l: names are of one namespace")
+	}
+	subjects, err := parseSubjects(arguments)
+	if err != nil {
+		return err
+	}
+	namespace, err := c.reach.Namespace(c.all)
+	if err != nil {
+		return err
+	}
+	reader, err := c.reach.NewReader()
+	if err != nil {
+		return err
+	}
+	asked := &question{reader: reader, namespace: namespace, now: time.Now()}
+	if err := asked.resolve(ctx, subjects, c.selector); err != nil {
+		return err
+	}
+	answers, err := asked.answer(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.show(asked, answers)
+	printing.Unseen(c.streams.ErrOut, reader.Unseen())
+	return err
+}
+
+// show prints the answers about named Pods and claims one by one, and groups others.
+func (c *command) show(asked *question, answers []*why.Answer) error {
+	groups := why.Groups(slices.DeleteFunc(slices.Clone(answers), func(a *why.Answer) bool { return asked.isNamed || !a.Waits() }))
+	if !c.print.IsForPeople() {
+		var objects []any
+		for _, answer := range answers {
+			if asked.isNamed {
+				objects = append(objects, answer)
+			}
+		}
+		for _, group := range groups {
+			objects = append(objects, group)
+		}
+		return c.print.Print(c.streams.Out, nil, objects)
+	}
+	var text strings.Builder
+	switch {
+	case asked.isNamed:
+		for i, answer := range answers {
+			if i > 0 {
+				text.WriteString("\n")
+			}
+			if err := answer.Print(&text, asked.now); err != nil {
+				return err
+			}
+		}
+	case len(groups) == 0:
+		text.WriteString(asked.describeNone(answers))
+	default:
+		text.WriteString(asked.describeSome(groups, len(answers)))
+		if err := why.PrintGroups(&text, groups, asked.now, "kubectl dra why"); err != nil {
+			return err
+		}
+	}
+	return output.Text(c.streams.Out, text.String())
+}
+
+// describeNone says that no Pod waits.
+func (q *question) describeNone(answers []*why.Answer) string {
+	where := "in namespace " + q.namespace
+	if q.namespace == "" {
+		where = "in any namespace"
+	}
+	if q.workload == nil {
+		return "No Pod waits " + where + ".\n"
+	}
+	if len(answers) == 0 {
+		return q.workload.describe() + " has no Pods: " + q.workload.describeEmpty() + "\n"
+	}
+	counts := map[string]int{}
+	for _, answer := range answers {
+		counts[string(answer.State)]++
+	}
+	var states []string
+	for _, state := range []why.State{why.Running, why.Ended, why.Terminating} {
+		if count := counts[string(state)]; count > 0 {
+			states = append(states, fmt.Sprintf("%d %s", count, state))
+		}
+	}
+	return fmt.Sprintf("No Pod of %s waits: %s.\n", q.workload.describe(), strings.Join(states, ", "))
+}
+
+// describeSome says how many Pods of a workload wait, if others do not.
+func (q *question) describeSome(groups []*why.Group, all int) string {
+	waiting := 0
+	for _, group := range groups {
+		waiting += len(group.Pods)
+	}
+	if q.workload == nil || waiting == all || len(groups) == 1 && waiting == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d Pods of %s wait.\n\n", waiting, all, q.workload.describe())
+}

@@ -1,0 +1,2 @@
+// Package why is the command kubectl dra why.
+package why

@@ -1,0 +1,165 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// subject is what the user names: a kind and a name.
+type subject struct{ kind, name string }
+
+// The kinds of subjects.
+const (
+	podKind         = "Pod"
+	claimKind       = "ResourceClaim"
+	deploymentKind  = "Deployment"
+	replicaSetKind  = "ReplicaSet"
+	statefulSetKind = "StatefulSet"
+	daemonSetKind   = "DaemonSet"
+	jobKind         = "Job"
+)
+
+// kinds are the kinds by the names that kubectl has for them.
+var kinds = map[string]string{
+	"pod": podKind, "pods": podKind, "po": podKind,
+	"claim": claimKind, "claims": claimKind, "resourceclaim": claimKind, "resourceclaims": claimKind,
+	"deployment": deploymentKind, "deployments": deploymentKind, "deploy": deploymentKind, "deployment.apps": deploymentKind,
+	"replicaset": replicaSetKind, "replicasets": replicaSetKind, "rs": replicaSetKind, "replicaset.apps": replicaSetKind,
+	"statefulset": statefulSetKind, "statefulsets": statefulSetKind, "sts": statefulSetKind, "statefulset.apps": statefulSetKind,
+	"daemonset": daemonSetKind, "daemonsets": daemonSetKind, "ds": daemonSetKind, "daemonset.apps": daemonSetKind,
+	"job": jobKind, "jobs": jobKind, "job.batch": jobKind,
+	"resourceclaim.resource.k8s.io": claimKind,
+}
+
+// parseSubjects reads names, as kubectl get does: NAME, KIND/NAME, or KIND NAME.
+func parseSubjects(arguments []string) ([]subject, error) {
+	if len(arguments) > 1 && !strings.Contains(arguments[0], "/") && kinds[arguments[0]] != "" {
+		var all []subject
+		for _, name := range arguments[1:] {
+			all = append(all, subject{kinds[arguments[0]], name})
+		}
+		return all, nil
+	}
+	var all []subject
+	for _, argument := range arguments {
+		kind, name, found := strings.Cut(argument, "/")
+		if !found {
+			kind, name = "pod", argument
+		}
+		if kinds[strings.ToLower(kind)] == "" || name == "" {
+			return nil, fmt.Errorf("parse %s: give a Pod, claim/NAME, deployment/NAME, replicaset/NAME, statefulset/NAME, daemonset/NAME or job/NAME", argument)
+		}
+		all = append(all, subject{kinds[strings.ToLower(kind)], name})
+	}
+	return all, nil
+}
+
+// workload is what makes Pods.
+type workload struct {
+	subject
+
+	selector *metav1.LabelSelector
+	// wanted is how many Pods there should be, and problem what keeps it from making them, if that is known.
+	wanted  int32
+	problem string
+}
+
+func (w *workload) describe() string { return w.kind + " " + w.name }
+
+// describeEmpty says why there are no Pods.
+func (w *workload) describeEmpty() string {
+	switch {
+	case w.problem != "":
+		return w.problem
+	case w.wanted == 0:
+		return "it asks for none"
+	}
+	return fmt.Sprintf("it asks for %d, and its controller has made none: kubectl describe %s %s", w.wanted, strings.ToLower(w.kind), w.name)
+}
+
+// getWorkload reads a workload.
+func getWorkload(ctx context.Context, client kubernetes.Interface, namespace string, named subject) (*workload, error) {
+	w := &workload{subject: named, wanted: 1}
+	var err error
+	switch named.kind {
+	case deploymentKind:
+		var d *appsv1.Deployment
+		if d, err = client.AppsV1().Deployments(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+			w.selector, w.wanted = d.Spec.Selector, countOr(d.Spec.Replicas, 1)
+			for _, condition := range d.Status.Conditions {
+				w.note(string(condition.Type) == string(appsv1.DeploymentReplicaFailure), condition.Status, condition.Message)
+			}
+		}
+	case replicaSetKind:
+		var r *appsv1.ReplicaSet
+		if r, err = client.AppsV1().ReplicaSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+			w.selector, w.wanted = r.Spec.Selector, countOr(r.Spec.Replicas, 1)
+			for _, condition := range r.Status.Conditions {
+				w.note(condition.Type == appsv1.ReplicaSetReplicaFailure, condition.Status, condition.Message)
+			}
+		}
+	case statefulSetKind:
+		var s *appsv1.StatefulSet
+		if s, err = client.AppsV1().StatefulSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+			w.selector, w.wanted = s.Spec.Selector, countOr(s.Spec.Replicas, 1)
+		}
+	case daemonSetKind:
+		var d *appsv1.DaemonSet
+		if d, err = client.AppsV1().DaemonSets(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+			w.selector, w.wanted = d.Spec.Selector, d.Status.DesiredNumberScheduled
+		}
+	case jobKind:
+		var j *batchv1.Job
+		if j, err = client.BatchV1().Jobs(namespace).Get(ctx, named.name, metav1.GetOptions{}); err == nil {
+			w.selector, w.wanted = j.Spec.Selector, countOr(j.Spec.Parallelism, 1)
+			if j.Spec.Suspend != nil && *j.Spec.Suspend {
+				w.problem = "it is suspended (spec.suspend), by its user or a queue"
+			}
+			for _, condition := range j.Status.Conditions {
+				w.note(condition.Type == batchv1.JobFailed, condition.Status, condition.Message)
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", strings.ToLower(named.kind), named.name, err)
+	}
+	return w, nil
+}
+
+func (w *workload) note(isProblem bool, status corev1.ConditionStatus, message string) {
+	if isProblem && status == corev1.ConditionTrue {
+		w.problem = message
+	}
+}
+
+func countOr(count *int32, otherwise int32) int32 {
+	if count == nil {
+		return otherwise
+	}
+	return *count
+}
+
+// makes reports whether a Pod is of the workload. The ReplicaSets of a Deployment have the hash of the Pods in their name.
+func (w *workload) makes(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return false
+	case w.kind == deploymentKind:
+		return owner.Kind == replicaSetKind && owner.Name == w.name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	}
+	return owner.Kind == w.kind && owner.Name == w.name
+}
+
+// podsOf returns the Pods of the workload.
+func (w *workload) podsOf(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !w.makes(pod) })
+}
