@@ -10,7 +10,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/devices"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/fit"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/nodes"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/overview"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/why"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
@@ -45,8 +48,11 @@ Exit codes:
 	reach := reading.NewFlags()
 	reach.AddTo(command)
 	command.AddCommand(
-		why.New(reach, streams),
+		devices.New(reach, streams),
 		fit.New(reach, streams),
+		nodes.New(reach, streams),
+		overview.New(reach, streams),
+		why.New(reach, streams),
 	)
 	return command
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -52,7 +53,7 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 		return nil, err
 	}
 	s := &story{claim: claim, pods: map[string]*corev1.Pod{}}
-	for _, consumer := range consumingPods(claim) {
+	for _, consumer := range clusterdevices.ConsumingPods(claim) {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer, metav1.GetOptions{})
 		switch {
 		case err == nil:

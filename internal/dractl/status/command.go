@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 )
 
@@ -205,8 +206,8 @@ func (c *command) runOverview(ctx context.Context) error {
 		c.filter.namespace = c.reach.Namespace
 	}
 	if c.watch {
-		l := liveCluster(client, c.filter.selector)
-		return c.followChanges(ctx, l, func(ctx context.Context) *view { return c.viewOverview(ctx, l.currentWorld()) })
+		l := follow.NewCluster(client, c.filter.selector)
+		return c.followChanges(ctx, l, func(ctx context.Context) *view { return c.viewOverview(ctx, liveWorld(l, c.filter.selector != "")) })
 	}
 	w, err := c.readWorld(ctx, client, c.filter.selector)
 	if err != nil {
@@ -230,7 +231,7 @@ func (c *command) readWorld(ctx context.Context, client kubernetes.Interface, se
 func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w *world) error {
 	for _, name := range c.filter.nodes {
 		publishes := func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == name }
-		if slices.ContainsFunc(w.slices, publishes) {
+		if slices.ContainsFunc(w.Slices, publishes) {
 			continue
 		}
 		if err := checkNodeExists(ctx, client, name); err != nil {
@@ -249,8 +250,8 @@ func (c *command) runNode(ctx context.Context, name string) error {
 		if err := checkNodeExists(ctx, client, name); err != nil {
 			return err
 		}
-		l := liveNode(client, name)
-		return c.followChanges(ctx, l, func(context.Context) *view { return c.viewNode(l.currentWorld(), name) })
+		l := follow.NewNode(client, name)
+		return c.followChanges(ctx, l, func(context.Context) *view { return c.viewNode(liveWorld(l, false), name) })
 	}
 	w, err := c.readWorld(ctx, client, "")
 	if err != nil {
@@ -298,7 +299,7 @@ func (c *command) runClaim(ctx context.Context, name string) error {
 		if _, err := getClaim(ctx, client, namespace, name); err != nil {
 			return err
 		}
-		l := liveClaim(client, namespace, name)
+		l := follow.NewClaim(client, namespace, name)
 		return c.followChanges(ctx, l, func(context.Context) *view { return viewClaim(l, namespace, name) })
 	}
 	progress := c.streams.Progress(reading, 0)

@@ -88,10 +88,3 @@ func TestNoWhole(t *testing.T) {
 		require.Empty(t, device.Whole)
 	}
 }
-
-func TestPercent(t *testing.T) {
-	t.Parallel()
-	for part, want := range map[float64]string{0: "0%", 0.001: "<1%", 0.126: "13%", 0.999: ">99%", 1: "100%"} {
-		require.Equal(t, want, formatPercent(part))
-	}
-}

@@ -47,7 +47,7 @@ func (f *filter) choosesPools(node, driver string) bool {
 // describeUnmatched names the flag that chooses nothing, and what the user may have meant.
 func (f *filter) describeUnmatched(w *world) string {
 	var drivers []string
-	for _, slice := range w.slices {
+	for _, slice := range w.Slices {
 		drivers = append(drivers, slice.Spec.Driver)
 	}
 	for _, driver := range f.drivers {

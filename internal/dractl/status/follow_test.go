@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 )
@@ -53,7 +54,7 @@ type following struct {
 }
 
 // watch follows what a cluster of these objects shows by the view that is made for its client.
-func watch(t *testing.T, format output.Format, of func(*command, *fake.Clientset) (*live, func(context.Context) *view), objects ...runtime.Object) *following {
+func watch(t *testing.T, format output.Format, of func(*command, *fake.Clientset) (*follow.Live, func(context.Context) *view), objects ...runtime.Object) *following {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &following{Clientset: fake.NewClientset(objects...), out: &transcript{}, cancel: cancel, ended: make(chan error, 1)}
@@ -71,9 +72,9 @@ func (f *following) end(t *testing.T) {
 	require.NoError(t, <-f.ended)
 }
 
-func ofCluster(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-	l := liveCluster(client, "")
-	return l, func(ctx context.Context) *view { return c.viewOverview(ctx, l.currentWorld()) }
+func ofCluster(c *command, client *fake.Clientset) (*follow.Live, func(context.Context) *view) {
+	l := follow.NewCluster(client, "")
+	return l, func(ctx context.Context) *view { return c.viewOverview(ctx, liveWorld(l, false)) }
 }
 
 // TestFollow shows what changes, and nothing while nothing does.
@@ -131,9 +132,9 @@ func TestFollowAsValue(t *testing.T) {
 func TestFollowNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-			l := liveNode(client, "c")
-			return l, func(context.Context) *view { return c.viewNode(l.currentWorld(), "c") }
+		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*follow.Live, func(context.Context) *view) {
+			l := follow.NewNode(client, "c")
+			return l, func(context.Context) *view { return c.viewNode(liveWorld(l, false), "c") }
 		}, fleet()...)
 		require.Empty(t, f.out.String())
 		f.create(t, slice("c", 1, "gpu-0"))
@@ -147,8 +148,8 @@ func TestFollowNode(t *testing.T) {
 func TestFollowClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-			l := liveClaim(client, "default", "waits")
+		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*follow.Live, func(context.Context) *view) {
+			l := follow.NewClaim(client, "default", "waits")
 			return l, func(context.Context) *view { return viewClaim(l, "default", "waits") }
 		}, fleet()...)
 		require.Contains(t, f.out.String(), "reserved")
@@ -161,7 +162,7 @@ func TestFollowClaim(t *testing.T) {
 		require.NoError(t, f.ResourceV1().ResourceClaims("default").Delete(t.Context(), "waits", metav1.DeleteOptions{}))
 		afterTicks()
 		require.Equal(t, shown, f.out.String(), "a message on the other stream says it")
-		require.Equal(t, "claim default/waits is gone", viewClaim(liveClaim(f.Clientset, "default", "waits"), "default", "waits").nothing)
+		require.Equal(t, "claim default/waits is gone", viewClaim(follow.NewClaim(f.Clientset, "default", "waits"), "default", "waits").nothing)
 		f.end(t)
 	})
 }
@@ -175,10 +176,10 @@ func TestFollowScreen(t *testing.T) {
 	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	f := c.newFollower(func(ctx context.Context) *view { return c.viewOverview(ctx, w) })
-	f.screen = screen.New(out, func() (int, int, error) { return width, height, nil })
+	f.Screen = screen.New(out, func() (int, int, error) { return width, height, nil })
 	shows := func(changes uint64) string {
 		out.text.Reset()
-		require.NoError(t, f.updateView(t.Context(), changes))
+		require.NoError(t, f.Update(t.Context(), changes))
 		return strings.ReplaceAll(out.String(), "\x1b[K", "")
 	}
 	first := shows(1)
@@ -192,7 +193,7 @@ func TestFollowScreen(t *testing.T) {
 	w = &world{}
 	require.Contains(t, shows(2), "\x1b[Hno driver has published a ResourceSlice")
 	out.text.Reset()
-	require.NoError(t, f.closeScreen())
+	require.NoError(t, f.Close())
 	require.Contains(t, out.String(), "\x1b[?25h", "the cursor is back")
 }
 
@@ -235,6 +236,6 @@ func TestFollowLogsNothing(t *testing.T) {
 
 // afterTicks lets some time go by, in which the command looks twice.
 func afterTicks() {
-	time.Sleep(2*interval + interval/2)
+	time.Sleep(2*follow.Interval + follow.Interval/2)
 	synctest.Wait()
 }

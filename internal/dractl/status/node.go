@@ -1,142 +1,22 @@
 package status
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	resourcev1 "k8s.io/api/resource/v1"
-
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
-// Device is a device of a node, with what a person asks first.
-type Device struct {
-	Driver string          `json:"driver"`
-	Pool   string          `json:"pool"`
-	Name   string          `json:"device"`
-	State  inventory.State `json:"state"`
-	// Whole is the device that this one is a part of.
-	Whole string `json:"whole,omitempty"`
-	// Shared, Used and BlockedBy are those of the inventory.
-	Shared    bool    `json:"shared,omitempty"`
-	Used      float32 `json:"used,omitempty"`
-	BlockedBy string  `json:"blockedBy,omitempty"`
-	// Blockers are the devices that have taken what a blocked device needs.
-	Blockers []Blocker `json:"blockers,omitempty"`
-
-	UUID    string            `json:"uuid,omitempty"`
-	Product string            `json:"product,omitempty"`
-	Memory  string            `json:"memory,omitempty"`
-	Claims  []inventory.Claim `json:"claims,omitempty"`
-	Taints  []inventory.Taint `json:"taints,omitempty"`
-
-	Attributes map[string]string `json:"attributes,omitempty"`
-	Capacity   map[string]string `json:"capacity,omitempty"`
-
-	// notReadyNode is the node of the device if that is not ready.
-	notReadyNode string
-}
-
-// Blocker is a device that keeps another one from claims, with the claims that have it.
-type Blocker struct {
-	Device string            `json:"device"`
-	Claims []inventory.Claim `json:"claims"`
-}
-
-// deviceKey names a published device.
-type deviceKey struct {
-	driver, pool string
-	generation   int64
-	name         string
-}
-
 // listDevices returns the devices of a node's own pools, and those that are gone, by driver, pool and name.
-func (w *world) listDevices(node string) []Device {
-	devices := []Device{}
-	found, identities := map[deviceKey]*resourcev1.Device{}, inventory.Identities{}
-	for _, slice := range w.slices {
-		identities.Add(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices)
-		for i := range slice.Spec.Devices {
-			device := &slice.Spec.Devices[i]
-			found[deviceKey{slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name}] = device
-		}
-	}
-	taken := w.takeInventory()
-	for _, item := range taken.Items {
-		if item.Node != node {
-			continue
-		}
-		for i := range item.Pools {
-			pool := &item.Pools[i]
-			devices = append(devices, describePool(item, pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
-				return found[deviceKey{pool.Driver, pool.Name, pool.Generation, name}]
-			})...)
-		}
-	}
-	for i := range taken.Gone {
-		if gone := &taken.Gone[i]; gone.Node == node {
-			devices = append(devices, newDevice(gone.Driver, gone.Pool, &gone.Device))
-		}
-	}
-	slices.SortStableFunc(devices, func(a, b Device) int {
-		return cmp.Or(cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Pool, b.Pool),
-			natural.Compare(cmp.Or(a.Whole, a.Name), cmp.Or(b.Whole, b.Name)), cmp.Compare(a.Whole, b.Whole), natural.Compare(a.Name, b.Name))
-	})
-	return devices
-}
-
-// describePool describes the devices of a pool.
-func describePool(item *inventory.Item, pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
-	var devices []Device
-	for i := range pool.Devices {
-		shown := newDevice(pool.Driver, pool.Name, &pool.Devices[i])
-		shown.Whole = kind.Whole(i)
-		known := identities.Describe(shown.Driver, find(shown.Name))
-		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
-		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
-		if item.NotReady {
-			shown.notReadyNode = item.Node
-		} else if shown.State == inventory.Blocked {
-			shown.Blockers = findBlockers(shown.Name, pool, find)
-		}
-		devices = append(devices, shown)
-	}
-	return devices
-}
-
-func newDevice(driver, pool string, known *inventory.Device) Device {
-	return Device{
-		Driver: driver, Pool: pool, Name: known.Name, State: known.State,
-		Shared: known.Shared, Used: known.Used, BlockedBy: known.BlockedBy, Claims: known.Claims, Taints: known.Taints,
-	}
-}
-
-// findBlockers returns the devices of a pool that claims have and that draw on a counter set on which the
-// blocked device draws too.
-func findBlockers(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
-	var blockers []Blocker
-	needs := find(blocked).ConsumesCounters
-	for i := range pool.Devices {
-		device := &pool.Devices[i]
-		draws := slices.ContainsFunc(find(device.Name).ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
-			return slices.ContainsFunc(needs, func(own resourcev1.DeviceCounterConsumption) bool { return own.CounterSet == c.CounterSet })
-		})
-		if len(device.Claims) > 0 && draws {
-			blockers = append(blockers, Blocker{device.Name, device.Claims})
-		}
-	}
-	return blockers
+func (w *world) listDevices(node string) []clusterdevices.Device {
+	return w.ListDevices(func(name string) bool { return name == node })
 }
 
 // deviceTable has devices, with the parts of a device below it, and columns for attributes.
-func deviceTable(devices []Device, attributes []string) *output.Rows {
-	isShared := func(d Device) bool { return d.Shared }
-	hasReason := func(d Device) bool { return d.unusableReason() != "" }
+func deviceTable(devices []clusterdevices.Device, attributes []string) *output.Rows {
+	isShared := func(d clusterdevices.Device) bool { return d.Shared }
+	hasReason := func(d clusterdevices.Device) bool { return d.UnusableReason() != "" }
 	table := &output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
@@ -153,79 +33,25 @@ func deviceTable(devices []Device, attributes []string) *output.Rows {
 	table.Columns = append(table.Columns, output.Column{Name: "reason", Wide: !slices.ContainsFunc(devices, hasReason)}, output.Column{Name: "attributes", Wide: true})
 	for i := range devices {
 		d := &devices[i]
-		claims, pods := claimsAndPods(d.Claims)
+		claims, pods := clusterdevices.ClaimsAndPods(d.Claims)
 		name, used := d.Name, ""
 		if d.Whole != "" {
 			name = "  " + name
 		}
 		if d.Shared {
-			used = formatPercent(float64(d.Used))
+			used = output.Percent(float64(d.Used))
 		}
 		cells := []string{
 			d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
 		}
 		for _, attribute := range attributes {
-			cells = append(cells, output.OrNone(attributeOf(d.Driver, d.Attributes, attribute)))
+			cells = append(cells, output.OrNone(clusterdevices.AttributeOf(d.Driver, d.Attributes, attribute)))
 		}
 		var all []string
 		for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
 			all = append(all, attribute+"="+d.Attributes[attribute])
 		}
-		table.Add(append(cells, output.OrNone(d.unusableReason()), output.OrNone(all...))...)
+		table.Add(append(cells, output.OrNone(d.UnusableReason()), output.OrNone(all...))...)
 	}
 	return table
-}
-
-// unusableReason says why the device cannot be used, if so.
-func (d *Device) unusableReason() string {
-	reasons := listReasons(d.Claims, d.Taints)
-	if d.notReadyNode != "" {
-		reasons = append(reasons, describeNotReady(d.notReadyNode))
-	} else if d.BlockedBy != "" {
-		text := "no " + d.BlockedBy + " left"
-		var names []string
-		for _, blocker := range d.Blockers {
-			claims, pods := claimsAndPods(blocker.Claims)
-			who := "Pod " + strings.Join(pods, ", ")
-			if len(pods) == 0 {
-				who = "claim " + strings.Join(claims, ", ")
-			}
-			names = append(names, blocker.Device+" ("+who+")")
-		}
-		if len(names) > 0 {
-			text = d.BlockedBy + " taken by " + strings.Join(names, ", ")
-		}
-		reasons = append(reasons, text)
-	}
-	return strings.Join(reasons, "; ")
-}
-
-// listReasons returns why preparing fails, and taints.
-func listReasons(claims []inventory.Claim, taints []inventory.Taint) []string {
-	var reasons []string
-	for _, claim := range claims {
-		if claim.Failure != "" && !slices.Contains(reasons, claim.Failure) {
-			reasons = append(reasons, claim.Failure)
-		}
-	}
-	for _, taint := range taints {
-		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
-		if taint.Rule != "" {
-			text += " (DeviceTaintRule " + taint.Rule + ")"
-		}
-		reasons = append(reasons, text)
-	}
-	return reasons
-}
-
-// claimsAndPods names claims, and the Pods that they are reserved for.
-func claimsAndPods(all []inventory.Claim) (claims, pods []string) {
-	for _, claim := range all {
-		claims = append(claims, claim.Namespace+"/"+claim.Name)
-		for _, pod := range claim.Pods {
-			pods = append(pods, claim.Namespace+"/"+pod)
-		}
-	}
-	slices.Sort(pods)
-	return claims, slices.Compact(pods)
 }

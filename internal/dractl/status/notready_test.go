@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 )
 
@@ -62,11 +63,11 @@ gpu-1    blocked    H100      80Gi     GPU-dead-gpu-1   <none>         <none>   
 // TestFollowNodeReadiness shows how a node dies and comes back.
 func TestFollowNodeReadiness(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]func(*command, *fake.Clientset) (*live, func(context.Context) *view){
+	for name, of := range map[string]func(*command, *fake.Clientset) (*follow.Live, func(context.Context) *view){
 		"cluster": ofCluster,
-		"node": func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-			l := liveNode(client, "n")
-			return l, func(context.Context) *view { return c.viewNode(l.currentWorld(), "n") }
+		"node": func(c *command, client *fake.Clientset) (*follow.Live, func(context.Context) *view) {
+			l := follow.NewNode(client, "n")
+			return l, func(context.Context) *view { return c.viewNode(liveWorld(l, false), "n") }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestNodesForbidden(t *testing.T) {
 		})
 		w, err := readCluster(t.Context(), client, "")
 		require.NoError(t, err)
-		require.Contains(t, w.unseen, "Nodes are not seen, and all are shown as Ready: ")
+		require.Contains(t, w.Unseen, "Nodes are not seen, and all are shown as Ready: ")
 		require.Len(t, w.newOverview(t.Context(), &filter{}).Pools, 2)
 		_, err = readCluster(t.Context(), client, "rack=n")
 		require.ErrorContains(t, err, "list nodes: ")

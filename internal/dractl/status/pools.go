@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/util/natural"
@@ -17,9 +18,9 @@ import (
 type Overview struct {
 	Totals []Total `json:"totals"`
 	// Products are what Totals are, by product.
-	Products []ProductTotal `json:"products"`
-	Waiting  []Waiting      `json:"waiting"`
-	Pools    []Pool         `json:"pools"`
+	Products []clusterdevices.ProductTotal `json:"products"`
+	Waiting  []Waiting                     `json:"waiting"`
+	Pools    []Pool                        `json:"pools"`
 	// Gone are devices that claims have and no slice publishes any more.
 	Gone []inventory.GoneDevice `json:"gone,omitempty"`
 	// Unseen says what could not be read, if anything.
@@ -59,16 +60,16 @@ func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...s
 	f := *chosen
 	f.selected = w.selected
 	o := &Overview{Pools: []Pool{}, Waiting: w.listWaiting(ctx, &f), columns: attributes}
-	taken := w.takeInventory()
+	taken := w.TakeInventory()
 	o.Unseen = taken.Unseen
 	o.Gone = slices.DeleteFunc(slices.Clone(taken.Gone), func(gone inventory.GoneDevice) bool { return !f.choosesPools(gone.Node, gone.Driver) })
-	products := &productTotals{kinds: taken.Kinds, known: map[string]descriptions{}, totals: map[productKey]*ProductTotal{}}
+	products := clusterdevices.NewProductTotals(taken)
 	for _, item := range taken.Items {
 		for i := range item.Pools {
 			if pool := &item.Pools[i]; f.choosesPools(item.Node, pool.Driver) {
 				o.Pools = append(o.Pools, sumUpPool(item, pool))
-				o.Pools[len(o.Pools)-1].Attributes = products.describePool(pool).valuesOf(pool.Driver, attributes)
-				products.addPool(item.Node, pool)
+				o.Pools[len(o.Pools)-1].Attributes = products.DescribePool(pool).ValuesOf(pool.Driver, attributes)
+				products.AddPool("", item.Node, pool)
 			}
 		}
 	}
@@ -78,7 +79,7 @@ func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...s
 		}
 		return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
 	})
-	o.Totals, o.Products = totalByDriver(o.Pools, o.Gone), products.sortedTotals()
+	o.Totals, o.Products = totalByDriver(o.Pools, o.Gone), products.Sorted()
 	o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool {
 		hasState := func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 }
 		return f.problems && p.isHealthy() || len(f.states) > 0 && !slices.ContainsFunc(f.states, hasState)
@@ -98,7 +99,7 @@ func sumUpPool(item *inventory.Item, pool *inventory.Pool) Pool {
 		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
 	}
 	if item.NotReady {
-		sum.Problems = append(sum.Problems, describeNotReady(item.Node))
+		sum.Problems = append(sum.Problems, clusterdevices.DescribeNotReady(item.Node))
 	}
 	if !sum.isComplete() {
 		sum.Problems = append(sum.Problems, fmt.Sprintf("incomplete: %d of %d slices", sum.Slices, sum.SliceCount))
@@ -111,7 +112,7 @@ func sumUpPool(item *inventory.Item, pool *inventory.Pool) Pool {
 		if device.State != inventory.Tainted && device.State != inventory.Failing {
 			continue
 		}
-		cause := device.State.String() + ": " + output.OrNone(listReasons(device.Claims, device.Taints)...)
+		cause := device.State.String() + ": " + output.OrNone(clusterdevices.ListReasons(device.Claims, device.Taints)...)
 		if devices[cause] == nil {
 			causes = append(causes, cause)
 		}
@@ -128,8 +129,6 @@ func sumUpPool(item *inventory.Item, pool *inventory.Pool) Pool {
 	}
 	return sum
 }
-
-func describeNotReady(node string) string { return "node " + node + " is not Ready" }
 
 // listTables returns the totals, what needs attention, and the rest.
 func (o *Overview) listTables(format output.Format) output.Tables {
@@ -164,7 +163,7 @@ func (o *Overview) goneTable() *output.Rows {
 	}
 	for i := range o.Gone {
 		gone := &o.Gone[i]
-		claims, pods := claimsAndPods(gone.Claims)
+		claims, pods := clusterdevices.ClaimsAndPods(gone.Claims)
 		table.Add(cmp.Or(gone.Node, "<shared>"), gone.Driver, gone.Pool, gone.Name, output.OrNone(claims...), output.OrNone(pods...))
 	}
 	return table

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -124,7 +125,7 @@ func TestChoosing(t *testing.T) {
 	require.NoError(t, err)
 	c := &command{filter: filter{states: stateFlag{inventory.Allocated}}, name: cli.Name}
 	require.Equal(t, "no device of node a is prepared", (&command{filter: filter{states: stateFlag{inventory.Prepared}}}).viewNode(w, "a").nothing)
-	allocated := c.viewNode(w, "mig").value.([]Device)
+	allocated := c.viewNode(w, "mig").value.([]clusterdevices.Device)
 	require.Len(t, allocated, 1)
-	require.Equal(t, "1", attributeOf(driver, w.listDevices(tabletest.Node)[2].Attributes, "numaNode"))
+	require.Equal(t, "1", clusterdevices.AttributeOf(driver, w.listDevices(tabletest.Node)[2].Attributes, "numaNode"))
 }

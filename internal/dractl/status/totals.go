@@ -2,8 +2,6 @@ package status
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -82,24 +80,12 @@ func (o *Overview) stateColumns() []output.Column {
 func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
 	cells := []string{output.None}
 	if usage != nil {
-		cells[0] = formatPercent(usage.Ratio())
+		cells[0] = output.Percent(usage.Ratio())
 	}
 	for _, count := range counts {
 		cells = append(cells, strconv.Itoa(count))
 	}
 	return cells
-}
-
-// formatPercent rounds, but never to 0 or 100 percent.
-func formatPercent(part float64) string {
-	whole := math.Round(part * 100)
-	switch {
-	case part > 0 && whole == 0:
-		return "<1%"
-	case part < 1 && whole == 100:
-		return ">99%"
-	}
-	return fmt.Sprintf("%.0f%%", whole)
 }
 
 func (o *Overview) totalTable() *output.Rows {

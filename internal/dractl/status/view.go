@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 )
@@ -37,7 +39,7 @@ func (c *command) viewOverview(ctx context.Context, w *world) *view {
 // describeNothing says why an overview is empty.
 func (c *command) describeNothing(w *world, shown *Overview) string {
 	switch {
-	case len(w.slices)+len(shown.Gone) == 0:
+	case len(w.Slices)+len(shown.Gone) == 0:
 		return "no driver has published a ResourceSlice"
 	case len(shown.Totals) == 0:
 		return "no pool matches " + c.filter.describeUnmatched(w)
@@ -75,17 +77,17 @@ func (c *command) suggestNext(shown *Overview) string {
 func (c *command) viewNode(w *world, name string) *view {
 	all := w.listDevices(name)
 	if len(all) == 0 {
-		return &view{value: all, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.unseen}
+		return &view{value: all, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.Unseen}
 	}
-	devices := slices.DeleteFunc(slices.Clone(all), func(d Device) bool { return !c.filter.states.hasState(d.State) })
+	devices := slices.DeleteFunc(slices.Clone(all), func(d clusterdevices.Device) bool { return !c.filter.states.hasState(d.State) })
 	if len(devices) == 0 {
-		return &view{value: devices, nothing: fmt.Sprintf("no device of node %s is %s", name, strings.ReplaceAll(c.filter.states.String(), ",", " or ")), unseen: w.unseen}
+		return &view{value: devices, nothing: fmt.Sprintf("no device of node %s is %s", name, strings.ReplaceAll(c.filter.states.String(), ",", " or ")), unseen: w.Unseen}
 	}
-	return &view{value: devices, tables: output.Tables{deviceTable(devices, c.attributes)}, next: c.suggestNextOfNode(all), unseen: w.unseen}
+	return &view{value: devices, tables: output.Tables{deviceTable(devices, c.attributes)}, next: c.suggestNextOfNode(all), unseen: w.Unseen}
 }
 
 // suggestNextOfNode names the command for a Pod that waits for devices of a node, or for a claim that has some.
-func (c *command) suggestNextOfNode(devices []Device) string {
+func (c *command) suggestNextOfNode(devices []clusterdevices.Device) string {
 	next := ""
 	for i := range devices {
 		for _, claim := range devices[i].Claims {
@@ -103,14 +105,14 @@ func viewSteps(steps []Step) *view {
 }
 
 // viewClaim returns what is known of a claim that may be gone by now.
-func viewClaim(l *live, namespace, name string) *view {
-	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
+func viewClaim(l *follow.Live, namespace, name string) *view {
+	claim, found, err := l.Claims.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil || !found {
 		return &view{value: []Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
 	}
-	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: listStore[*corev1.Event](l.events)}
-	for _, consumer := range consumingPods(s.claim) {
-		if pod, found, err := l.pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
+	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: follow.Current[*corev1.Event](l.Events)}
+	for _, consumer := range clusterdevices.ConsumingPods(s.claim) {
+		if pod, found, err := l.Pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
 			s.pods[consumer] = pod.(*corev1.Pod)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -28,9 +29,9 @@ type Waiting struct {
 
 // listWaiting returns the Pods that wait, and why, by what Pods, claims and events say.
 func (w *world) listWaiting(ctx context.Context, f *filter) []Waiting {
-	known := why.NewCluster(w.claims, w.failures)
-	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
-		return hasStarted(pod) || (f.namespace != "" && pod.Namespace != f.namespace) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
+	known := why.NewCluster(w.Claims, w.Failures)
+	asked := slices.DeleteFunc(slices.Clone(w.Pods), func(pod *corev1.Pod) bool {
+		return clusterdevices.HasStarted(pod) || (f.namespace != "" && pod.Namespace != f.namespace) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
 	})
 	all := []Waiting{}
 	for _, a := range known.Waiting(ctx, asked) {

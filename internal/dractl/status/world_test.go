@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 )
 
 const driver = "gpu.example.com"
@@ -80,7 +82,7 @@ func failure(pod, message string, second int) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: pod + message},
 		InvolvedObject: corev1.ObjectReference{Name: pod, UID: types.UID("pod-" + pod)},
-		Reason:         failedPrepare, Message: message, LastTimestamp: at(second), Count: 2,
+		Reason:         clusterdevices.FailedPrepare, Message: message, LastTimestamp: at(second), Count: 2,
 	}
 }
 

@@ -3,6 +3,7 @@ package printing
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
@@ -17,8 +18,11 @@ func Unseen(errOut io.Writer, unseen []reading.Unseen) {
 // DescribeUnseen says what could not be read, why, and what to do.
 func DescribeUnseen(lacked reading.Unseen) string {
 	where := ""
-	if lacked.Namespace != "" {
+	switch {
+	case lacked.Namespace != "":
 		where = " in namespace " + lacked.Namespace
+	case slices.Contains([]string{"events", "pods", "resourceclaims", "resourceclaimtemplates"}, lacked.Resource):
+		where = " in all namespaces"
 	}
 	if !lacked.IsForbidden {
 		return fmt.Sprintf("the API server does not serve %s%s", lacked.Resource, where)

@@ -1,0 +1,218 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
+)
+
+// Live keeps the objects that a command shows up to date.
+type Live struct {
+	// Those that are nil are not read.
+	Slices, Claims, Pods, Events cache.SharedIndexInformer
+	// Nodes are those that selector selects by their labels, or all.
+	Nodes    cache.SharedIndexInformer
+	selector string
+	// unseenNodes says why nodes cannot be read, or is nil.
+	unseenNodes atomic.Pointer[string]
+	// Rules may be nil too.
+	Rules   *taintrules.Watcher
+	changes atomic.Uint64
+	running sync.WaitGroup
+}
+
+// NewCluster watches what there is, and which nodes have the labels of a selector.
+func NewCluster(client kubernetes.Interface, selector string) *Live {
+	l := newLive(client, metav1.NamespaceAll, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
+	l.selector = selector
+	return l
+}
+
+// NewVisible watches what there is, without resources that a function says are unseen, and with the claims and
+// Pods of a namespace only, or of all.
+func NewVisible(client kubernetes.Interface, namespace string, isUnseen func(resource string) bool) *Live {
+	l := newLive(client, namespace, "", func(*metav1.ListOptions) {})
+	for resource, informer := range map[string]*cache.SharedIndexInformer{
+		"resourceslices": &l.Slices, "resourceclaims": &l.Claims, "pods": &l.Pods, "events": &l.Events, "nodes": &l.Nodes,
+	} {
+		if isUnseen(resource) {
+			*informer = nil
+		}
+	}
+	if isUnseen("devicetaintrules") {
+		l.Rules = nil
+	}
+	return l
+}
+
+// keepReadiness saves memory.
+func keepReadiness(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, ResourceVersion: node.ResourceVersion}}
+	if !inventory.IsNodeReady(node) {
+		kept.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	}
+	return kept, nil
+}
+
+// NewNode watches what is on a node.
+func NewNode(client kubernetes.Interface, node string) *Live {
+	return newLive(client, metav1.NamespaceAll, "spec.nodeName="+node, selectFields("metadata.name="+node))
+}
+
+// newLive watches what there is, or what a field selector of Pods and slices chooses.
+func newLive(client kubernetes.Interface, namespace, on string, selectNodes func(*metav1.ListOptions)) *Live {
+	all := cache.Indexers{}
+	l := &Live{
+		Slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(on)),
+		Claims: resourceinformers.NewResourceClaimInformer(client, namespace, 0, all),
+		Pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, all, selectFields(on)),
+		Events: coreinformers.NewFilteredEventInformer(client, namespace, 0, all, selectFields("reason="+clusterdevices.FailedPrepare)),
+		Nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
+		Rules:  taintrules.NewWatcher(client),
+	}
+	for _, informer := range l.listInformers() {
+		// Managed fields are a good part of an object.
+		_ = informer.SetTransform(func(object any) (any, error) {
+			if accessor, err := meta.Accessor(object); err == nil {
+				accessor.SetManagedFields(nil)
+			}
+			return object, nil
+		})
+	}
+	_ = l.Nodes.SetTransform(keepReadiness)
+	return l
+}
+
+// NewClaim watches a claim, and what may have to do with it.
+func NewClaim(client kubernetes.Interface, namespace, name string) *Live {
+	all := cache.Indexers{}
+	return &Live{
+		Claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selectFields("metadata.name="+name)),
+		Pods:   coreinformers.NewPodInformer(client, namespace, 0, all),
+		Events: coreinformers.NewEventInformer(client, namespace, 0, all),
+	}
+}
+
+func selectFields(fields string) func(*metav1.ListOptions) {
+	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
+}
+
+func (l *Live) listInformers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{l.Slices, l.Claims, l.Pods, l.Events, l.Nodes}
+	return slices.DeleteFunc(all, func(informer cache.SharedIndexInformer) bool { return informer == nil })
+}
+
+// Start watches until the context is done. It calls fail when something cannot be read.
+func (l *Live) Start(ctx context.Context, fail context.CancelCauseFunc) {
+	changed := func() { l.changes.Add(1) }
+	for _, informer := range l.listInformers() {
+		// These fail only once an informer runs.
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() },
+			UpdateFunc: func(old, now any) {
+				if informer != l.Nodes || hasNodeChanged(old.(*corev1.Node), now.(*corev1.Node)) {
+					changed()
+				}
+			},
+		})
+		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
+			switch {
+			case informer == l.Nodes && l.selector == "" && apierrors.IsForbidden(err):
+				l.unseenNodes.Store(new(err.Error()))
+				changed()
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
+			}
+		})
+		l.running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if l.Rules != nil {
+		// The view says what cannot be read. A line of a log would be amid the tables.
+		quiet := klog.NewContext(ctx, klog.Logger{})
+		l.running.Go(func() { l.Rules.Run(quiet) })
+	}
+}
+
+func (l *Live) HasSynced() bool {
+	for _, informer := range l.listInformers() {
+		isUnseen := informer == l.Nodes && l.unseenNodes.Load() != nil
+		if !informer.HasSynced() && !isUnseen {
+			return false
+		}
+	}
+	return l.Rules == nil || l.Rules.Synced()
+}
+
+// hasNodeChanged reports whether something of a node has changed that devices depend on. Kubelets write the
+// rest all the time.
+func hasNodeChanged(old, now *corev1.Node) bool {
+	return inventory.IsNodeReady(old) != inventory.IsNodeReady(now) || !maps.Equal(old.Labels, now.Labels)
+}
+
+// Wait waits until nothing watches any more.
+func (l *Live) Wait() { l.running.Wait() }
+
+// Changes counts what has changed.
+func (l *Live) Changes() uint64 {
+	changes := l.changes.Load()
+	if l.Rules != nil {
+		changes += l.Rules.Changes()
+	}
+	return changes
+}
+
+// Objects are the current ones.
+func (l *Live) Objects() clusterdevices.Objects {
+	o := clusterdevices.Objects{
+		Slices: Current[*resourcev1.ResourceSlice](l.Slices), Claims: Current[*resourcev1.ResourceClaim](l.Claims),
+		Pods: Current[*corev1.Pod](l.Pods), Failures: Current[*corev1.Event](l.Events),
+	}
+	o.AddReadiness(Current[*corev1.Node](l.Nodes))
+	if l.Rules != nil {
+		o.Rules, o.Unseen = l.Rules.Rules()
+	}
+	return o
+}
+
+// UnseenNodes says why nodes cannot be read, or is empty.
+func (l *Live) UnseenNodes() string {
+	if unseen := l.unseenNodes.Load(); unseen != nil && !l.Nodes.HasSynced() {
+		return *unseen
+	}
+	return ""
+}
+
+// Current returns what an informer has, or nothing where there is none.
+func Current[T any](informer cache.SharedIndexInformer) []T {
+	if informer == nil {
+		return nil
+	}
+	objects := informer.GetStore().List()
+	all := make([]T, len(objects))
+	for i := range objects {
+		all[i] = objects[i].(T)
+	}
+	return all
+}

@@ -1,0 +1,2 @@
+// Package devices is the command kubectl dra devices.
+package devices

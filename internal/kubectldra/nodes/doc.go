@@ -1,0 +1,2 @@
+// Package nodes is the command kubectl dra nodes.
+package nodes

@@ -1,0 +1,2 @@
+// Package overview is the command kubectl dra overview.
+package overview

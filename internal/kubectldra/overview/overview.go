@@ -1,0 +1,195 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/selecting"
+)
+
+// New makes the command.
+func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "overview",
+		Short: "Show how many devices of each product are free, in use or unhealthy, and what is wrong.",
+		Long: `Show how many devices of each driver, node pool and product are free, blocked, in use or
+unhealthy, and then what is wrong, the most important first.
+
+NODE POOL is the value of the first of these labels that any node has, or of those that
+--label-columns names: ` + strings.Join(nodePoolLabels, ",\n") + `.
+A row with (parts) counts parts of devices, such as partitions of GPUs, of which the row
+above counts the whole ones. BLOCKED devices are those that no claim can get, since others
+have their counters, or their node is not Ready. UNHEALTHY are those that are
+tainted or failing.`,
+		Example: `  # What is there, what is free, and what is wrong?
+  kubectl dra overview
+
+  # By zone, of one driver
+  kubectl dra overview -L topology.kubernetes.io/zone --driver gpu.nvidia.com
+
+  # For programs
+  kubectl dra overview -o json`,
+		Args: cobra.NoArgs,
+	}
+	q := selecting.NewQuestion(command, reach, streams)
+	var labels []string
+	command.Flags().StringSliceVarP(&labels, "label-columns", "L", nil, "Labels of nodes by which devices are counted, instead of the label of the node pool.")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return answer(c, &q.Flags, labels) })
+	}
+	return command
+}
+
+// nodePoolLabels are those by which providers and autoscalers name node pools.
+var nodePoolLabels = []string{
+	"karpenter.sh/nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool",
+	"node.kubernetes.io/instance-type",
+}
+
+// Total sums up devices of a driver, node pool and product.
+type Total struct {
+	Type string `json:"type"`
+	// NodePool are the values of the labels by which devices are counted.
+	NodePool []string `json:"nodePool,omitempty"`
+	clusterdevices.ProductTotal
+}
+
+// separator is between the values of labels in the name of a group.
+const separator = "\x00"
+
+func answer(c *selecting.Cluster, chosen *selecting.Flags, labels []string) *selecting.Answer {
+	isGivenLabels := len(labels) > 0
+	if !isGivenLabels {
+		labels = findNodePoolLabel(c)
+	}
+	taken := c.TakeInventory()
+	products := clusterdevices.NewProductTotals(taken)
+	var counts inventory.Counts
+	found := &problems{cluster: c}
+	for _, item := range taken.Items {
+		for i := range item.Pools {
+			pool := &item.Pools[i]
+			if !chosen.ChoosesPool(c, item.Node, pool.Driver) {
+				continue
+			}
+			products.AddPool(groupOf(c.Labels[item.Node], labels), item.Node, pool)
+			for j := range pool.Devices {
+				counts[pool.Devices[j].State]++
+			}
+			found.addPool(item, pool)
+		}
+	}
+	gone := slices.DeleteFunc(slices.Clone(taken.Gone), func(d inventory.GoneDevice) bool { return !chosen.ChoosesPool(c, d.Node, d.Driver) })
+	for i := range gone {
+		found.addGone(&gone[i])
+	}
+	found.addWaitingPods()
+	sorted := found.sorted()
+	totals := products.Sorted()
+	if len(totals)+len(sorted) == 0 {
+		return &selecting.Answer{Headline: chosen.DescribeNothing(c)}
+	}
+	a := &selecting.Answer{Headline: selecting.DescribeCounts(&counts, len(gone)) + describeNumber(sorted)}
+	if len(totals) > 0 {
+		a.Tables = append(a.Tables, productTable(totals, labels, isGivenLabels))
+	}
+	if len(sorted) > 0 {
+		a.Tables = append(a.Tables, problemTable(sorted))
+	}
+	for i := range totals {
+		var values []string
+		if totals[i].Group != "" {
+			values = strings.Split(totals[i].Group, separator)
+		}
+		totals[i].Group = ""
+		a.Objects = append(a.Objects, Total{"total", values, totals[i]})
+	}
+	for i := range sorted {
+		a.Objects = append(a.Objects, sorted[i])
+	}
+	return a
+}
+
+func describeNumber(sorted []Problem) string {
+	if len(sorted) == 0 {
+		return ". No problems"
+	}
+	return ". " + selecting.CountWith(len(sorted), "problem", "problems")
+}
+
+// findNodePoolLabel returns the first label of node pools that any node has, or none.
+func findNodePoolLabel(c *selecting.Cluster) []string {
+	for _, label := range nodePoolLabels {
+		for _, labels := range c.Labels {
+			if labels[label] != "" {
+				return []string{label}
+			}
+		}
+	}
+	return nil
+}
+
+// groupOf joins the values of labels.
+func groupOf(node map[string]string, labels []string) string {
+	var values []string
+	for _, label := range labels {
+		values = append(values, node[label])
+	}
+	return strings.Join(values, separator)
+}
+
+func productTable(totals []clusterdevices.ProductTotal, labels []string, isGivenLabels bool) *output.Rows {
+	has := func(is func(*clusterdevices.ProductTotal) bool) bool {
+		return slices.ContainsFunc(totals, func(t clusterdevices.ProductTotal) bool { return is(&t) })
+	}
+	rows := &output.Rows{Title: "Devices:", Columns: []output.Column{{Name: "driver", Spare: 2}}}
+	for _, label := range labels {
+		name := "node pool"
+		if isGivenLabels {
+			name = label[strings.LastIndexByte(label, '/')+1:]
+		}
+		rows.Columns = append(rows.Columns, output.Column{Name: name, Spare: 1})
+	}
+	rows.Columns = append(rows.Columns,
+		output.Column{Name: "product"},
+		output.Column{Name: "nodes", Spare: 4},
+		output.Column{Name: "devices"},
+		output.Column{Name: "used", Spare: 3},
+		output.Column{Name: "free"},
+		output.Column{Name: "blocked", Wide: !has(func(t *clusterdevices.ProductTotal) bool { return t.States[inventory.Blocked] > 0 })},
+		output.Column{Name: "in use"},
+		output.Column{Name: "unhealthy"},
+	)
+	for i := range totals {
+		t := &totals[i]
+		product, used, nodes := output.OrNone(t.Product), output.None, strconv.Itoa(t.Nodes)
+		if t.Parts {
+			product += " (parts)"
+		}
+		if t.Usage != nil {
+			used = output.Percent(t.Usage.Ratio())
+		}
+		if t.Nodes == 0 {
+			nodes = "<shared>"
+		}
+		cells := []string{t.Driver}
+		if len(labels) > 0 {
+			for value := range strings.SplitSeq(t.Group, separator) {
+				cells = append(cells, cmp.Or(value, output.None))
+			}
+		}
+		cells = append(cells, product, nodes, strconv.Itoa(selecting.Sum(&t.States)), used, strconv.Itoa(t.States[inventory.Free]), strconv.Itoa(t.States[inventory.Blocked]),
+			strconv.Itoa(selecting.InUse(&t.States)), strconv.Itoa(selecting.Unhealthy(&t.States)))
+		rows.Add(cells...)
+	}
+	return rows
+}

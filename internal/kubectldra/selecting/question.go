@@ -1,0 +1,136 @@
+package selecting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+)
+
+// Question is a command that asks for devices.
+type Question struct {
+	Flags
+
+	reach   *reading.Flags
+	streams genericiooptions.IOStreams
+	print   *printing.Flags
+	watch   bool
+}
+
+// NewQuestion makes a question, and adds its flags to a command.
+func NewQuestion(command *cobra.Command, reach *reading.Flags, streams genericiooptions.IOStreams) *Question {
+	q := &Question{reach: reach, streams: streams, print: printing.NewFlags()}
+	q.Flags.AddTo(command, reach)
+	q.print.AddTo(command)
+	command.Flags().BoolVarP(&q.watch, "watch", "w", false, "Show the answer again whenever it changes, on a terminal in place.")
+	return q
+}
+
+// Answer is what a command says of a cluster.
+type Answer struct {
+	// Headline is the answer in one line.
+	Headline string
+	Tables   output.Tables
+	// Next names the command that says more, if any.
+	Next string
+	// Objects are the answer for programs.
+	Objects []any
+}
+
+// Ask reads the cluster and prints the answer, or follows it.
+func (q *Question) Ask(ctx context.Context, answer func(*Cluster) *Answer) error {
+	if err := errors.Join(q.Parse(), q.print.Validate()); err != nil {
+		return err
+	}
+	namespace, err := q.reach.Namespace(false)
+	if err != nil {
+		return err
+	}
+	reader, err := q.reach.NewReader()
+	if err != nil {
+		return err
+	}
+	progress := cli.Streams{ErrOut: q.streams.ErrOut}.Progress("reading the cluster", 0)
+	defer progress.Done()
+	c, err := ReadCluster(ctx, reader, namespace)
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	if q.watch {
+		return q.follow(ctx, Watch(reader, namespace), answer, reader.Unseen())
+	}
+	if err := q.printAnswer(q.streams.Out, answer(c), q.print.Layout(q.streams.Out)); err != nil {
+		return err
+	}
+	printing.Unseen(q.streams.ErrOut, reader.Unseen())
+	return nil
+}
+
+// follow shows the answer whenever it changes.
+func (q *Question) follow(ctx context.Context, l *follow.Live, answer func(*Cluster) *Answer, unseen []reading.Unseen) error {
+	f := &follow.Follower{Out: q.streams.Out, TellNotes: func(*follow.View) {
+		printing.Unseen(q.streams.ErrOut, unseen)
+		unseen = nil
+	}}
+	var notes strings.Builder
+	printing.Unseen(&notes, unseen)
+	if q.print.IsForPeople() {
+		f.Screen, f.Separator = screen.Of(q.streams.Out), "\n"
+	}
+	f.Look = func(context.Context) *follow.View {
+		current := answer(Of(l))
+		return &follow.View{Notes: strings.TrimSpace(notes.String()), Print: func(out io.Writer, width, height int) error {
+			layout := q.print.Layout(q.streams.Out)
+			layout.Width, layout.Height = width, height
+			return q.printAnswer(out, current, layout)
+		}}
+	}
+	return f.Run(ctx, l, func() {})
+}
+
+func (q *Question) printAnswer(out io.Writer, a *Answer, layout output.Layout) error {
+	if !q.print.IsForPeople() {
+		return q.print.Print(out, nil, a.Objects)
+	}
+	if layout.NoHeaders {
+		return a.Tables.Print(out, layout)
+	}
+	head, foot := a.Headline+"\n", ""
+	if len(a.Tables) > 0 {
+		head += "\n"
+	}
+	if a.Next != "" {
+		foot = "\n" + a.Next + "\n"
+	}
+	if layout.Height > 0 {
+		layout.Height = max(1, layout.Height-strings.Count(head+foot, "\n"))
+	}
+	if _, err := fmt.Fprint(out, head); err != nil {
+		return err
+	}
+	if err := a.Tables.Print(out, layout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, foot)
+	return err
+}
+
+// CountWith names a number of things, such as 1 device or 3 devices.
+func CountWith(count int, one, several string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, several)
+}
