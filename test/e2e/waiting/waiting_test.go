@@ -1,7 +1,6 @@
 package waiting
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
@@ -113,18 +110,10 @@ var (
 func (w *world) requireFirstLine(kubeconfig, expected string) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		answer := w.why(c, kubeconfig)
+		answer, _, err := harness.KubectlDRA(w.Context(), kubeconfig, "", "why", "pod/"+asker, "-n", w.namespace)
+		require.NoError(c, err)
 		first, _, _ := strings.Cut(answer, "\n")
 		first = generated.ReplaceAllString(age.ReplaceAllString(first, ": "), asker+"-gpu-*****")
 		require.Equal(c, expected, first, answer)
 	}, 10*time.Second, 100*time.Millisecond)
-}
-
-// why is what the command says.
-func (w *world) why(t require.TestingT, kubeconfig string) string {
-	var out, errOut bytes.Buffer
-	command := dractl.New("kubectl dra", cli.Streams{Out: &out, ErrOut: &errOut})
-	command.SetArgs([]string{"why", "pod/" + asker, "-n", w.namespace, "--kubeconfig", kubeconfig})
-	require.NoError(t, command.ExecuteContext(w.Context()), errOut.String())
-	return out.String()
 }
