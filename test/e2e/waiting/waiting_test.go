@@ -42,13 +42,14 @@ func TestFirstLine(t *testing.T) {
 			if each.Since > harness.KubernetesMinor() {
 				t.Skipf("needs Kubernetes 1.%d", each.Since)
 			}
-			w := &world{T: t, client: client, objects: objects, namespace: each.Name}
+			w := &world{T: t, client: client, objects: objects, kubeconfig: c.Kubeconfig(), namespace: each.Name}
 			documents := readDocuments(t, each.Name)
 			w.apply(documents)
 			if each.Scheduler == refuses {
 				w.askAgain(documents[len(documents)-1].Object)
 			}
-			w.requireFirstLine(c.Kubeconfig(), each.FirstLine)
+			w.requireDecision(each.Scheduler)
+			w.requireFirstLine(each.FirstLine)
 			w.requireDecision(each.Scheduler)
 		})
 	}
@@ -74,7 +75,21 @@ func (w *world) askAgain(pod *unstructured.Unstructured) {
 	}
 }
 
-// requireDecision waits for what the scheduler makes of the Pod.
+// askWhetherFits asks whether a Pod without a node fits, before it comes.
+func (w *world) askWhetherFits(pod *unstructured.Unstructured) {
+	w.Helper()
+	if node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName"); node != "" {
+		return
+	}
+	fresh := pod.DeepCopy()
+	delete(fresh.Object, "status")
+	manifest, err := fresh.MarshalJSON()
+	require.NoError(w, err)
+	w.verdict, w.fits, err = harness.KubectlDRA(w.Context(), w.kubeconfig, string(manifest), "fit", "-f", "-", "-n", w.namespace)
+	require.NoError(w, err)
+}
+
+// requireDecision waits for what the scheduler makes of the Pod, which agrees with the verdict.
 func (w *world) requireDecision(expected string) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
@@ -84,6 +99,7 @@ func (w *world) requireDecision(expected string) {
 			return
 		}
 		require.Equal(c, expected == binds, pod.Spec.NodeName != "", "%v", pod.Status.Conditions)
+		require.True(c, w.fits == (expected == binds) || strings.Contains(w.verdict, "not considered: "), w.verdict)
 		require.True(c, expected == binds || isRefused(pod), "%v", pod.Status.Conditions)
 	}, decisionTimeout, 20*time.Millisecond)
 }
@@ -107,10 +123,10 @@ var (
 )
 
 // requireFirstLine asks why the Pod waits, until controllers have done their part.
-func (w *world) requireFirstLine(kubeconfig, expected string) {
+func (w *world) requireFirstLine(expected string) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		answer, _, err := harness.KubectlDRA(w.Context(), kubeconfig, "", "why", "pod/"+asker, "-n", w.namespace)
+		answer, _, err := harness.KubectlDRA(w.Context(), w.kubeconfig, "", "why", "pod/"+asker, "-n", w.namespace)
 		require.NoError(c, err)
 		first, _, _ := strings.Cut(answer, "\n")
 		first = generated.ReplaceAllString(age.ReplaceAllString(first, ": "), asker+"-gpu-*****")

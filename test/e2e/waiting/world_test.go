@@ -62,12 +62,16 @@ func taintRuleVersion() string {
 type world struct {
 	*testing.T
 
-	client  kubernetes.Interface
-	objects dynamic.Interface
+	client     kubernetes.Interface
+	objects    dynamic.Interface
+	kubeconfig string
 	// namespace has the Pods of the case.
 	namespace string
 	// made are the objects of the case, in their order.
 	made []*unstructured.Unstructured
+	// fits is the verdict about the Pod before it came, and verdict what the command said.
+	fits    bool
+	verdict string
 }
 
 // apply brings the objects of a case into the cluster. If a Pod is not the last object, it has its
@@ -83,6 +87,9 @@ func (w *world) apply(documents []document) {
 			continue
 		}
 		for _, object := range w.copiesOf(d.Object) {
+			if object.GetKind() == "Pod" && object.GetName() == asker {
+				w.askWhetherFits(object)
+			}
 			w.create(object)
 			scheduler, _, _ := unstructured.NestedString(object.Object, "spec", "schedulerName")
 			if object.GetKind() == "Pod" && i < len(documents)-1 && scheduler == "" {
@@ -146,9 +153,22 @@ func (w *world) create(object *unstructured.Unstructured) {
 	if status := object.Object["status"]; status != nil {
 		w.setStatus(api, object.GetName(), status)
 	}
-	if object.GetKind() == "Namespace" {
+	switch object.GetKind() {
+	case "Namespace":
 		w.createServiceAccount(object.GetName())
+	case "ResourceQuota":
+		w.waitUntilCounted(object.GetName())
 	}
+}
+
+// waitUntilCounted waits until a quota is in force.
+func (w *world) waitUntilCounted(quota string) {
+	w.Helper()
+	require.EventuallyWithT(w, func(c *assert.CollectT) {
+		object, err := w.client.CoreV1().ResourceQuotas(w.namespace).Get(w.Context(), quota, metav1.GetOptions{})
+		require.NoError(c, err)
+		require.NotEmpty(c, object.Status.Used)
+	}, decisionTimeout, 20*time.Millisecond)
 }
 
 // update sets the labels and the spec of an object: a new Node has a taint that the case does not
