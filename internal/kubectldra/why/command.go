@@ -141,10 +141,10 @@ func (c *command) show(asked *question, answers []*why.Answer) error {
 	case len(groups) == 0:
 		text.WriteString(asked.describeNone(answers))
 	default:
-		text.WriteString(asked.describeSome(groups, len(answers)))
 		if err := why.PrintGroups(&text, groups, asked.now, "kubectl dra why"); err != nil {
 			return err
 		}
+		text.WriteString(asked.describeSome(groups, len(answers)))
 	}
 	return output.Text(c.streams.Out, text.String())
 }
@@ -180,8 +180,8 @@ func (q *question) describeSome(groups []*why.Group, all int) string {
 	for _, group := range groups {
 		waiting += len(group.Pods)
 	}
-	if q.workload == nil || waiting == all || len(groups) == 1 && waiting == 1 {
+	if q.workload == nil || waiting == all {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d Pods of %s wait.\n\n", waiting, all, q.workload.describe())
+	return fmt.Sprintf("%d of %d Pods of %s wait.\n", waiting, all, q.workload.describe())
 }

@@ -163,7 +163,7 @@ func (q *question) readNamespace(ctx context.Context, snapshot *reading.Snapshot
 		switch {
 		case err == nil:
 			snapshot.World.Namespaces = append(snapshot.World.Namespaces, namespace)
-		case !apierrors.IsForbidden(err): // then the API server's own words have to do
+		case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err): // then the API server's own words have to do
 			return fmt.Errorf("get namespace %s: %w", template.Namespace, err)
 		}
 	}

@@ -15,10 +15,22 @@ import (
 const podClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
 // Missing is the error for an object that a Pod needs and that does not exist.
-type Missing struct{ Kind, Name string }
+type Missing struct {
+	Kind, Name string
+	// Nearest is the name of one that exists and may be meant, or empty.
+	Nearest string
+}
 
 // Error names the object.
 func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
+
+// describeNearest names the object that may be meant.
+func (m *Missing) describeNearest() string {
+	if m.Nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (there is %q)", m.Nearest)
+}
 
 // objectKey returns the key of an object with a namespace.
 func objectKey(namespace, name string) string { return namespace + "/" + name }
@@ -60,8 +72,11 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	claim := c.claims[objectKey(pod.Namespace, *name)]
 	switch {
 	case claim == nil:
-		return nil, &Missing{"resourceclaim", *name}
+		return nil, &Missing{Kind: "resourceclaim", Name: *name}
 	case claim.DeletionTimestamp != nil:
+		if len(claim.Status.ReservedFor) > 0 {
+			return nil, fmt.Errorf("resourceclaim %q is being deleted, and %s still uses it", *name, holderOf(claim))
+		}
 		return nil, fmt.Errorf("resourceclaim %q is being deleted", *name)
 	case owned:
 		return claim, resourceclaim.IsForPod(pod, claim, false)
@@ -81,7 +96,7 @@ func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) 
 	}
 	template := c.templates[objectKey(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
 	if template == nil {
-		return nil, &Missing{"resourceclaimtemplate", *podClaim.ResourceClaimTemplateName}
+		return nil, &Missing{Kind: "resourceclaimtemplate", Name: *podClaim.ResourceClaimTemplateName}
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
 	claim.Name, claim.Namespace = name, pod.Namespace

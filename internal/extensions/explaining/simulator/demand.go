@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,8 @@ import (
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
 // demand is what a Pod asks for.
@@ -112,11 +115,16 @@ func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
 			if c.classes[exactly.DeviceClassName] == nil {
-				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName})
+				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName, c.nearestClass(exactly.DeviceClassName)})
 			}
 		}
 	}
 	return nil
+}
+
+// nearestClass returns the name of a class that may be meant by one that does not exist.
+func (c *catalog) nearestClass(name string) string {
+	return suggest.Nearest(name, slices.Sorted(maps.Keys(c.classes)))
 }
 
 // encodeKind returns a text that is equal for Pods that fit on the same nodes.

@@ -20,7 +20,7 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		claim := c.claims[objectKey(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
-			return nil, &Missing{"resourceclaim", status.ResourceClaimName}
+			return nil, &Missing{Kind: "resourceclaim", Name: status.ResourceClaimName}
 		}
 		return claim, nil
 	}

@@ -26,12 +26,13 @@ type Outlook struct {
 	excluded *Refusal
 	// unselected says what the Pod selects nodes by that no node has, or is empty.
 	unselected string
+	priority   int32
 }
 
 // Outlook looks for a node for a Pod without giving it anything.
 func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 	d, err := s.demandOf(pod)
-	o := &Outlook{Claims: d.claims, Err: err}
+	o := &Outlook{Claims: d.claims, Err: err, priority: priorityOf(pod)}
 	if err != nil {
 		return o
 	}

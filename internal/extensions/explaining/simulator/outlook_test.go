@@ -67,7 +67,7 @@ func TestOutlookOfNothing(t *testing.T) {
 		world.Slices[i].Spec.Pool.ResourceSliceCount = 2
 	}
 	none = NewScheduler(world).Outlook(t.Context(), pod).Supplies
-	require.Equal(t, "claim waits, request gpus wants 1 of class gpu: the pools of all 2 devices are incomplete", none[0].String())
+	require.Equal(t, "claim waits, request gpus wants 1 of class gpu: the pools of all 2 devices are incomplete or invalid", none[0].String())
 	world.Slices = nil
 	none = NewScheduler(world).Outlook(t.Context(), pod).Supplies
 	require.Equal(t, "claim waits, request gpus wants 1 of class gpu: no node that the Pod may be on has any device", none[0].String())

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,26 @@ type device struct {
 	*resourcev1.Device
 
 	driver, pool string
-	// complete reports whether all slices of its pool are there.
-	complete bool
+	pieces *pieces
+}
+
+// pieces are the slices of a pool.
+type pieces struct {
+	generation, are, wanted int64
+	// twice is a name that two devices have, which makes the pool invalid.
+	twice string
+}
+
+// isUsable reports whether all slices of the pool are there, and are valid.
+func (p *pieces) isUsable() bool { return p.are == p.wanted && p.twice == "" }
+
+// describe says why a device of the pool cannot be had.
+func (p *pieces) describe(d device) string {
+	if p.twice != "" {
+		return fmt.Sprintf("pool %s of driver %s is invalid, so none of its devices can be had: two of them have the name %s", d.pool, d.driver, p.twice)
+	}
+	return fmt.Sprintf("pool %s of driver %s is incomplete (%d of %d slices of generation %d), so none of its devices can be had until the driver has published all its slices",
+		d.pool, d.driver, p.are, p.wanted, p.generation)
 }
 
 // reachableDevices returns the devices that a node can reach, from the newest generation of each
@@ -24,21 +43,20 @@ func (n *node) reachableDevices() ([]device, error) {
 	if n.devices != nil {
 		return n.devices, nil
 	}
-	newest, count := newestGenerations(n.slices)
+	pools := newestGenerations(n.slices)
 	var all []device
 	for _, slice := range n.slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		if slice.Spec.Pool.Generation != newest[id] {
+		if slice.Spec.Pool.Generation != pools[id].generation {
 			continue
 		}
-		complete := count[id] == slice.Spec.Pool.ResourceSliceCount
 		for i := range slice.Spec.Devices {
 			reached, err := canReach(n.object, slice, &slice.Spec.Devices[i])
 			if err != nil {
 				return nil, err
 			}
 			if reached {
-				all = append(all, device{&slice.Spec.Devices[i], id.driver, id.name, complete})
+				all = append(all, device{&slice.Spec.Devices[i], id.driver, id.name, pools[id]})
 			}
 		}
 	}
@@ -46,19 +64,29 @@ func (n *node) reachableDevices() ([]device, error) {
 	return all, nil
 }
 
-// newestGenerations returns the newest generation of each pool, and how many slices have it.
-func newestGenerations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
-	newest, count = map[poolID]int64{}, map[poolID]int64{}
+// newestGenerations returns what there is of the newest generation of each pool.
+func newestGenerations(of []*resourcev1.ResourceSlice) map[poolID]*pieces {
+	pools, names := map[poolID]*pieces{}, map[poolID]map[string]bool{}
 	for _, slice := range of {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		if known, found := newest[id]; !found || slice.Spec.Pool.Generation > known {
-			newest[id], count[id] = slice.Spec.Pool.Generation, 0
+		if known := pools[id]; known == nil || slice.Spec.Pool.Generation > known.generation {
+			pools[id] = &pieces{generation: slice.Spec.Pool.Generation, wanted: slice.Spec.Pool.ResourceSliceCount}
+			names[id] = map[string]bool{}
 		}
-		if slice.Spec.Pool.Generation == newest[id] {
-			count[id]++
+		pool := pools[id]
+		if slice.Spec.Pool.Generation != pool.generation {
+			continue
+		}
+		pool.are++
+		for i := range slice.Spec.Devices {
+			name := slice.Spec.Devices[i].Name
+			if names[id][name] {
+				pool.twice = name
+			}
+			names[id][name] = true
 		}
 	}
-	return newest, count
+	return pools
 }
 
 // canReach reports whether a node can use a device of a slice.

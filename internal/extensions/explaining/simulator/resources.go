@@ -155,6 +155,11 @@ func (n *node) whyOccupied(d *demand, isLive bool) (reason string, shortages []s
 	return "insufficient " + strings.Join(names, " and "), shortages
 }
 
+// isUnprovided reports whether the nodes do not have an extended resource at all.
+func (s *shortage) isUnprovided() bool {
+	return s.allocatable.IsZero() && strings.Contains(string(s.resource), "/")
+}
+
 // describeShortages says what is requested of each resource, and what the node with the most has.
 func describeShortages(shortages []shortage) string {
 	var parts []string
@@ -163,6 +168,8 @@ func describeShortages(shortages []shortage) string {
 		switch {
 		case s.resource == corev1.ResourcePods:
 			parts = append(parts, fmt.Sprintf("%s of %s Pods that node %s takes are there", amountTaken(s), &s.allocatable, s.node))
+		case s.isUnprovided():
+			parts = append(parts, fmt.Sprintf("no node provides %s, and no DeviceClass has it as its extendedResourceName", s.resource))
 		case s.allocatable.IsZero():
 			parts = append(parts, fmt.Sprintf("%s %s requested, and the nodes have none", &s.requested, s.resource))
 		case s.requested.Cmp(s.allocatable) > 0:

@@ -120,7 +120,7 @@ func TestSchedule(t *testing.T) {
 		},
 		"all, of which one is taken": {
 			gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, allocationMode: All}}]}`),
-			"a: node-0000 gpu=gpu-0\nb:; the nodes with devices for it have none for the requests before it, or not all that it wants; 2 devices of class gpu on 1 node, 1 left; request gpu wants all",
+			"a: node-0000 gpu=gpu-0\nb:; the request wants all devices of a node, and no node has all of them free: only 1 of 2 devices of class gpu on 1 node can be had: 1 allocated (default/a 1); request gpu wants all",
 		},
 		"admin access takes nothing": {
 			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`) + pod("b", one),
@@ -215,7 +215,7 @@ func TestIncompletePool(t *testing.T) {
 	world := gpus(1, 2)
 	world.Slices[0].Spec.Pool.ResourceSliceCount = 2
 	pods := parse(t, world, pod("a", one))
-	require.Equal(t, "a:; pool node-0000 of driver gpu.example.com is incomplete, so none of its devices can be had until the driver has published all its slices; request gpu wants 1", outcome(t, world, pods))
+	require.Equal(t, "a:; pool node-0000 of driver gpu.example.com is incomplete (1 of 2 slices of generation 1), so none of its devices can be had until the driver has published all its slices; request gpu wants 1", outcome(t, world, pods))
 }
 
 // TestMore counts what fits, and leaves the scheduler as it is.

@@ -35,10 +35,13 @@ func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*r
 	return searches, nil
 }
 
+// allDevices is what a request wants that wants all devices of a node.
+const allDevices = "all"
+
 // wantedText returns how many devices are wanted, or "all".
 func (a *alternative) wantedText() string {
 	if a.AllocationMode == resourcev1.DeviceAllocationModeAll {
-		return "all"
+		return allDevices
 	}
 	return strconv.FormatInt(a.Count, 10)
 }
@@ -75,7 +78,7 @@ func (s *searcher) addStep(by string, devices int) {
 // selector fails does not match. Whether the scheduler fails then, the allocator decides.
 func (s *searcher) filterDevices(ctx context.Context) {
 	s.addStep("devices", len(s.left))
-	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.complete })
+	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.pieces.isUsable() })
 	selectors := s.matcher.selectorsOf(s.request)
 	if len(selectors) == 0 || selectors[0].from == fromRequest {
 		s.ofClass = s.left

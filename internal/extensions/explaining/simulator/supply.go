@@ -70,10 +70,7 @@ type evidence struct {
 	request string
 	// from are the selectors of the request.
 	from []selector
-	// matching are the devices of the class that the selectors of the request leave in complete
-	// pools, and incomplete those in others. Most is the node that reaches the most matching ones.
-	matching, incomplete []device
-	most                 Share
+	found
 	// tainted, held and dropped are why matching devices are not to be had. A device is counted
 	// once, in this order.
 	tainted, held int
@@ -82,6 +79,15 @@ type evidence struct {
 	limit *limit
 	// elsewhere is why nodes with matching devices do not admit the Pod, if no others have any.
 	elsewhere *elsewhere
+}
+
+// found are the devices that a request may have if all are free.
+type found struct {
+	// ofClass are those of the class in complete pools, matching those of them that the selectors of the
+	// request leave, and incomplete the matching ones in other pools.
+	ofClass, matching, incomplete []device
+	// most is the node that reaches the most matching ones.
+	most Share
 }
 
 // elsewhere are matching devices on nodes that do not admit the Pod.
@@ -170,7 +176,7 @@ func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *altern
 		},
 		Error: failure, Silent: s.published.silentDriver(selectors),
 		evidence: evidence{
-			from: selectors, matching: search.matching, incomplete: s.matcher.keepMatching(ctx, selectors, search.incomplete), most: most,
+			from: selectors, found: found{search.ofClass, search.matching, s.matcher.keepMatching(ctx, selectors, search.incomplete), most},
 			tainted: len(search.tainted), held: len(search.held), dropped: dropped,
 		},
 	}
@@ -312,11 +318,17 @@ func (s *Supply) keepError(refusals []Refusal) {
 	for i := range refusals {
 		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
 			s.Error = cmp.Or(s.Error, r.Reason)
+			if strings.Contains(r.Reason, invalidPools) && len(s.incomplete) > 0 {
+				s.Error = s.incomplete[0].pieces.describe(s.incomplete[0])
+			}
 			return
 		}
 	}
 	s.Error = ""
 }
+
+// invalidPools is the error of the allocator for a pool that it refuses.
+const invalidPools = "invalid resource pools were encountered"
 
 // findNearest sets the node that lacks the fewest devices, among those with devices that the
 // request could have if all were free.
@@ -376,7 +388,7 @@ func (s *Supply) describeNoDevice() string {
 	case all == 0:
 		return "no node that the Pod may be on has any device"
 	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
-		return fmt.Sprintf("the pools of all %d devices are incomplete", all)
+		return fmt.Sprintf("the pools of all %d devices are incomplete or invalid", all)
 	default:
 		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
 	}

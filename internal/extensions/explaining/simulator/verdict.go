@@ -14,7 +14,7 @@ func (o *Outlook) Verdict() string {
 	missing, isMissing := errors.AsType[*Missing](o.Err)
 	switch failing := o.Failing(); {
 	case isMissing && missing.Kind == "deviceclass":
-		return fmt.Sprintf("there is no DeviceClass %q: create it, or correct %s", missing.Name, strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
+		return fmt.Sprintf("there is no DeviceClass %q%s: create it, or correct %s", missing.Name, missing.describeNearest(), strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
 	case o.Err != nil:
 		return o.Err.Error()
 	case failing != nil:
@@ -84,6 +84,9 @@ func (o *Outlook) describeLack() string {
 		text = "no alternative is to be had: "
 	}
 	text += strings.Join(causes, "; ")
+	if o.priority > 0 && len(binding.Holders) > 0 {
+		text += "; kube-scheduler preempts no Pod for devices, whatever the priority"
+	}
 	switch {
 	case o.excluded != nil && binding.elsewhere != nil:
 		return text + "; " + nameNodes(o.excluded.Nodes) + hasOrHave(o.excluded.Nodes) + "them free"
@@ -119,6 +122,9 @@ func (o *Outlook) withoutNodes() string {
 	}
 	if o.unselected != "" {
 		reasons = o.unselected + ", which the Pod's nodeSelector or node affinity asks for; " + reasons
+	}
+	if len(o.Refusals) == 1 && len(o.Refusals[0].shortages) == 1 && o.Refusals[0].shortages[0].isUnprovided() {
+		return describeShortages(o.Refusals[0].shortages)
 	}
 	if len(o.Claims) == 0 {
 		return "no node admits the Pod: " + reasons
@@ -164,9 +170,8 @@ func (s *Supply) describeSupply() string {
 	all, most, wanted := len(s.matching), s.most.Devices, s.wantedCount()
 	kind, cause := s.describeKind(), s.Cause()
 	switch {
-	case len(s.incomplete) > 0 && all < wanted && all+len(s.incomplete) >= wanted:
-		d := s.incomplete[0]
-		return fmt.Sprintf("pool %s of driver %s is incomplete, so none of its devices can be had until the driver has published all its slices", d.pool, d.driver)
+	case len(s.incomplete) > 0 && all < wanted && (all == 0 || all+len(s.incomplete) >= wanted):
+		return s.incomplete[0].pieces.describe(s.incomplete[0])
 	case all == 0 && s.Silent != "":
 		return fmt.Sprintf("driver %s has published no devices: start its plugin", s.Silent)
 	case s.elsewhere != nil:
@@ -176,7 +181,9 @@ func (s *Supply) describeSupply() string {
 	case s.OfClass == 0:
 		return fmt.Sprintf("no device is of class %s: its selector `%s` matches none of %d on the nodes that the Pod may be on", s.Class, oneLine(s.narrowestSelector().expression), s.Steps[0].Devices)
 	case all == 0:
-		return fmt.Sprintf("there is no %s, among %d of the class on %s", kind, s.OfClass, formatCount(s.Nodes, "node"))
+		return fmt.Sprintf("there is no %s, among %d of the class on %s%s", kind, s.OfClass, formatCount(s.Nodes, "node"), s.describeUnknownAttribute())
+	case s.Wanted == allDevices && s.Error == "" && s.devicesLeft() < all && s.devicesLeft() > 0:
+		return fmt.Sprintf("the request wants all devices of a node, and no node has all of them free: %s", s.takenCause())
 	case s.dropped == nil && most < wanted && !slices.ContainsFunc(s.matching, device.isShareable):
 		return fmt.Sprintf("no node has as many devices: node %s has the most, %d, of %s on %s", s.most.Name, most, formatPlural(all, kind), formatCount(s.Nodes, "node"))
 	case s.Error == "" && cause == "" || s.tainted == all || s.held == all:

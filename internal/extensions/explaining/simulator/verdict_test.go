@@ -98,7 +98,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"an incomplete pool": {
 			incomplete, pod("p", one),
-			"pool node-0000 of driver gpu.example.com is incomplete, so none of its devices can be had until the driver has published all its slices; request gpu wants 1",
+			"pool node-0000 of driver gpu.example.com is incomplete (1 of 2 slices of generation 1), so none of its devices can be had until the driver has published all its slices; request gpu wants 1",
 		},
 		"no devices": {
 			&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
@@ -190,7 +190,7 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"a resource that no node has": {
 			limited("4", "20"), requesting("example.com/fpga: 1"),
-			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: insufficient example.com/fpga (1 example.com/fpga requested, and the nodes have none)",
+			"no node provides example.com/fpga, and no DeviceClass has it as its extendedResourceName",
 		},
 		"too many Pods": {
 			limited("4", "1"), busy("node-0000", "1") + busy("node-0001", "1") + pod("p", one),

@@ -105,9 +105,8 @@ func (c *Cluster) describeConsumers(ctx context.Context, claim *resourcev1.Resou
 // describeKept says what keeps a claim that is being deleted.
 func (c *Cluster) describeKept(ctx context.Context, claim *resourcev1.ResourceClaim, users map[string]*corev1.Pod) string {
 	const protection = "resource.kubernetes.io/delete-protection"
-	text := "it is being deleted"
 	if len(claim.Status.ReservedFor) > 0 {
-		text += ", and stays until it is no longer reserved for " + strings.Join(consumersOf(claim), ", ")
+		text := "it stays until it is no longer reserved for " + strings.Join(consumersOf(claim), ", ")
 		return joinNonEmpty("; ", append([]string{text}, c.describeConsumers(ctx, claim, users)...)...)
 	}
 	var others []string
@@ -118,9 +117,9 @@ func (c *Cluster) describeKept(ctx context.Context, claim *resourcev1.ResourceCl
 	}
 	switch {
 	case len(others) > 0:
-		return text + ", and stays until its finalizers are removed: " + strings.Join(others, ", ")
+		return "it stays until its finalizers are removed: " + strings.Join(others, ", ")
 	case len(claim.Finalizers) > 0:
-		return text + ": kube-controller-manager takes its devices back, and removes the finalizer " + protection
+		return "kube-controller-manager takes its devices back, and removes the finalizer " + protection
 	}
-	return text
+	return "nothing is known that keeps it"
 }

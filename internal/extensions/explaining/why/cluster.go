@@ -106,8 +106,8 @@ func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {
 		answer.Details = []string{noClaims}
 		return answer.setState(Starting, scheduled.LastTransitionTime, c.describeUnstarted(pod))
 	case start.Status == corev1.ConditionTrue:
-		answer.Details = c.describeUnhealthy(pod)
-		return answer.setState(Starting, start.LastTransitionTime, "its claims are prepared; "+c.describeUnstarted(pod))
+		prepared := joinNonEmpty(", but ", "its claims are prepared", strings.Join(c.describeUnhealthy(pod), ", "))
+		return answer.setState(Starting, start.LastTransitionTime, prepared+"; "+c.describeUnstarted(pod))
 	}
 	return c.explainPreparing(ctx, answer.setState(Preparing, scheduled.LastTransitionTime, ""))
 }

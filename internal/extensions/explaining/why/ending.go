@@ -1,11 +1,13 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -13,17 +15,14 @@ import (
 // explainEnding says why a Pod that is being deleted is still there.
 func (c *Cluster) explainEnding(answer *Answer) *Answer {
 	pod := answer.pod
-	answer.setState(Terminating, *pod.DeletionTimestamp, "it is being deleted")
-	if pod.DeletionGracePeriodSeconds != nil && !pod.DeletionTimestamp.IsZero() {
-		answer.Since = nil // the time of deletion is when the grace period ends
-	}
 	isOverdue := c.Now.After(pod.DeletionTimestamp.Time)
 	var reasons []string
-	if pod.Spec.NodeName != "" && !facts.IsEnding(pod) && !isOverdue {
+	switch {
+	case pod.Spec.NodeName == "" || facts.IsTerminal(pod):
+	case isOverdue:
+		reasons = append(reasons, c.describeOverdue(pod))
+	default:
 		reasons = append(reasons, "its containers have until "+formatTime(pod.DeletionTimestamp.Time)+" to end")
-	}
-	if pod.Spec.NodeName != "" && isOverdue {
-		reasons = append(reasons, c.describeOverdue(pod)...)
 	}
 	if len(pod.Finalizers) > 0 {
 		reasons = append(reasons, "it stays until its finalizers are removed: "+strings.Join(pod.Finalizers, ", "))
@@ -31,30 +30,30 @@ func (c *Cluster) explainEnding(answer *Answer) *Answer {
 	if warning := c.Warnings[pod.UID]; warning != nil && isOverdue {
 		answer.Details = append(answer.Details, describeEvent(warning))
 	}
-	answer.Reason = joinNonEmpty("; ", append([]string{answer.Reason}, reasons...)...)
-	return answer
+	for _, claim := range c.claimsOf(pod) {
+		answer.Details = append(answer.Details, "it keeps claim "+claim.Name)
+	}
+	return answer.setState(Terminating, metav1.Time{}, cmp.Or(strings.Join(reasons, "; "), "nothing is known that keeps it"))
 }
 
 // describeOverdue says what keeps a Pod on its node beyond its grace period.
-func (c *Cluster) describeOverdue(pod *corev1.Pod) []string {
-	if reason := c.describeNode(pod.Spec.NodeName); reason != "" {
-		return []string{reason + ", so no kubelet ends it"}
-	}
-	claims := c.claimsOf(pod)
-	if len(claims) == 0 {
-		return []string{"its node " + pod.Spec.NodeName + " has not ended it in its grace period"}
-	}
-	if silent := c.silentDrivers(pod); len(silent) > 0 {
-		return []string{silent[0] + ", so its claims cannot be unprepared"}
-	}
-	if !haveContainersEnded(pod) {
-		return []string{"its containers still run on node " + pod.Spec.NodeName}
-	}
+func (c *Cluster) describeOverdue(pod *corev1.Pod) string {
+	claims, silent := c.claimsOf(pod), c.silentDrivers(pod)
 	names := make([]string, len(claims))
 	for i, claim := range claims {
 		names[i] = claim.Name
 	}
-	return []string{fmt.Sprintf("its containers have ended, and the kubelet of node %s has not unprepared its claims: %s", pod.Spec.NodeName, strings.Join(names, ", "))}
+	switch reason := c.describeNode(pod.Spec.NodeName); {
+	case reason != "":
+		return reason + ", so no kubelet ends it"
+	case !haveContainersEnded(pod):
+		return "its containers still run on node " + pod.Spec.NodeName
+	case len(claims) == 0:
+		return "its node " + pod.Spec.NodeName + " has not ended it in its grace period"
+	case len(silent) > 0:
+		return fmt.Sprintf("its claims are still to be unprepared (%s), and %s", strings.Join(names, ", "), silent[0])
+	}
+	return fmt.Sprintf("its containers have ended, and the kubelet of node %s has not unprepared its claims: %s", pod.Spec.NodeName, strings.Join(names, ", "))
 }
 
 func haveContainersEnded(pod *corev1.Pod) bool {

@@ -42,6 +42,9 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 			names = append(names, key.Name)
 		}
 		answer.Reason = "not prepared yet: " + strings.Join(names, ", ")
+		if c.Sidecar == nil {
+			answer.Reason += "; the kubelet of node " + pod.Spec.NodeName + " has reported no failure"
+		}
 	}
 	answer.Details = append(answer.Details, details...)
 	answer.Details = append(answer.Details, c.describeTries(pod)...)
@@ -54,7 +57,9 @@ func (c *Cluster) explainOnNode(pod *corev1.Pod, failure string) (cause string, 
 	if failed := c.Failures[pod.UID]; warning != nil && (failure == "" || LastSeen(warning).After(LastSeen(failed))) {
 		details = append(details, describeEvent(warning))
 	}
-	if cause = c.describeNode(pod.Spec.NodeName); cause == "" {
+	if cause = c.describeNode(pod.Spec.NodeName); cause != "" {
+		cause += ", so its kubelet prepares nothing"
+	} else {
 		if silent := c.silentDrivers(pod); len(silent) > 0 {
 			cause, details = silent[0], append(details, silent[1:]...)
 		}
@@ -73,12 +78,21 @@ func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
 		case claim == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
 		case claim.Status.Allocation == nil:
-			missing = append(missing, fmt.Sprintf("claim %s has no devices", key.Name))
+			missing = append(missing, fmt.Sprintf("claim %s has no devices%s", key.Name, c.describePast(pod)))
 		case !resourceclaim.IsReservedForPod(pod, claim, true):
 			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", key.Name))
 		}
 	}
 	return missing
+}
+
+// describePast says that a Pod has its node from its maker. A scheduler sets the condition PodScheduled
+// and allocates the claims before.
+func (c *Cluster) describePast(pod *corev1.Pod) string {
+	if c.Sidecar != nil {
+		return ""
+	}
+	return ": the Pod came with spec.nodeName, past the scheduler, which allocates them"
 }
 
 // PrepareFailure returns the newest message of the kubelet about preparing the claims of a Pod.

@@ -19,8 +19,11 @@ func (a *Answer) Print(out io.Writer, now time.Time) error {
 	if a.Claim != "" {
 		text = fmt.Sprintf("Claim %s/%s", a.Namespace, a.Claim)
 	}
-	if a.Waits() {
+	switch {
+	case a.Waits():
 		text += " waits " + waits[a.State] + a.describeSince(now)
+	case a.State == Terminating:
+		text += " is being deleted"
 	}
 	text = lineOf("", text+": "+a.Reason)
 	for _, detail := range a.Details {

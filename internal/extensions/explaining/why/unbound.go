@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
 // bindingTimeout is how long kube-scheduler waits for binding conditions by default, from
@@ -73,7 +74,7 @@ func (c *Cluster) verdictOn(outlook *simulator.Outlook, message string) string {
 	}
 	text := outlook.Verdict()
 	if others := otherReasons(message); len(others) > 0 {
-		text = "the scheduler says of something else than devices: " + strings.Join(others, ", ") + "; " + text
+		text = strings.Join(others, ", ") + ", says the scheduler; " + text
 	}
 	return text
 }
@@ -102,6 +103,28 @@ func describeGates(pod *corev1.Pod) string {
 	return "spec.schedulingGates keep it from being scheduled: " + strings.Join(names, ", ")
 }
 
+// describeSimilar names the claim that may be meant by one that does not exist.
+func (c *Cluster) describeSimilar(namespace, name string) string {
+	var names []string
+	elsewhere := ""
+	for key := range c.Claims {
+		switch {
+		case key.Namespace == namespace:
+			names = append(names, key.Name)
+		case key.Name == name && (elsewhere == "" || key.Namespace < elsewhere):
+			elsewhere = key.Namespace
+		}
+	}
+	slices.Sort(names)
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return " (there is " + nearest + ")"
+	}
+	if elsewhere != "" {
+		return " (there is one in namespace " + elsewhere + ", and a Pod uses those of its own)"
+	}
+	return ""
+}
+
 // describeMissingClaims says which claims of a Pod do not exist, and why.
 func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 	var missing []string
@@ -112,7 +135,7 @@ func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 		case errors.Is(nameErr, resourceclaim.ErrClaimNotFound):
 			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
 		case nameErr == nil && name != nil && !c.isUnread("resourceclaims") && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
-			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
+			missing = append(missing, fmt.Sprintf("claim %s does not exist%s", *name, c.describeSimilar(pod.Namespace, *name)))
 		}
 	}
 	event := c.Failures[pod.UID]

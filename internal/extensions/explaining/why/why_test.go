@@ -332,7 +332,7 @@ func TestAnswer(t *testing.T) {
 		"runs":        {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodRunning }, Running, "it runs on node n", nil},
 		"ended":       {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodSucceeded }, Ended, "it has ended: Succeeded", nil},
 		"no claims":   {func(s *scene) { s.pod.Spec.ResourceClaims = nil }, Unscheduled, "node n has what it asks for now", []string{noClaims}},
-		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, Terminating, "it is being deleted; it stays until its finalizers are removed: a/b", nil},
+		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, Terminating, "it stays until its finalizers are removed: a/b", []string{"it keeps claim c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
