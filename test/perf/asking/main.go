@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
@@ -21,11 +22,8 @@ import (
 // size is what the cluster has.
 type size struct{ nodes, claims int }
 
-// questions are the commands that are measured. Their first word is the program.
-var questions = []string{
-	"kwok-dractl status",
-	"kwok-dractl why " + waitingPod,
-}
+// questions are the commands of kubectl dra that are measured.
+var questions = []string{"overview", "why " + waitingPod}
 
 func main() {
 	var of size
@@ -64,8 +62,12 @@ func compare(ctx context.Context, of size, rounds int) (err error) {
 	}
 	fmt.Printf("%s\n%d nodes, %d devices, %d claims, %d Pods; the fastest of %d rounds\n\n", fleet.Machine(c), of.nodes, of.nodes*devicesPerNode, of.claims, of.claims+1, rounds)
 	fmt.Printf("| %-24s | time     | CPU      | memory   | time, ratio | CPU, ratio |\n|---|---|---|---|---|---|\n", "")
+	program, err := buildPlugin()
+	if err != nil {
+		return err
+	}
 	for _, question := range questions {
-		if err := measureQuestion(ctx, c, question, rounds); err != nil {
+		if err := measureQuestion(ctx, c, program, question, rounds); err != nil {
 			return err
 		}
 	}
@@ -74,15 +76,13 @@ func compare(ctx context.Context, of size, rounds int) (err error) {
 
 // measureQuestion prints what a question takes, and what the lists take of the resources that the
 // question reads.
-func measureQuestion(ctx context.Context, c *cluster.Cluster, question string, rounds int) error {
-	ask, err := programOf(strings.Fields(question))
-	if err != nil {
-		return err
-	}
+func measureQuestion(ctx context.Context, c *cluster.Cluster, program, question string, rounds int) error {
+	ask := newRunner(program, strings.Fields(question))
+	asked := time.Now()
 	if _, err := ask(ctx, c.Kubeconfig()); err != nil { // the API server answers faster later on
 		return err
 	}
-	resources, err := listedBy(c, strings.Fields(question)[0])
+	resources, err := listedBy(c, asked)
 	if err != nil {
 		return err
 	}

@@ -48,13 +48,13 @@ func (u usage) orFaster(other usage) usage {
 // runner runs a process to its end.
 type runner func(ctx context.Context, kubeconfig string) (usage, error)
 
-// programOf makes a runner of a program of the project with its arguments.
-func programOf(words []string) (runner, error) {
-	programs, err := sidecar.Programs()
-	if err != nil {
-		return nil, err
-	}
-	return newRunner(filepath.Join(programs, words[0]), words[1:]), nil
+// pluginName is the program that kubectl dra runs.
+const pluginName = "kubectl-dra"
+
+// buildPlugin builds the plugin, and returns its path.
+func buildPlugin() (string, error) {
+	path := filepath.Join(sidecar.Root(), "bin", "asking", pluginName)
+	return path, sidecar.Build(sidecar.Root(), path, "./cmd/"+pluginName)
 }
 
 // listerOf makes a runner that lists resources, and does nothing with them.
@@ -86,10 +86,10 @@ func newRunner(program string, arguments []string) runner {
 	}
 }
 
-// listedBy returns the resources that a program has listed, by the audit log.
-func listedBy(c *cluster.Cluster, program string) ([]string, error) {
+// listedBy returns the resources that the plugin has listed since, by the audit log.
+func listedBy(c *cluster.Cluster, since time.Time) ([]string, error) {
 	events, err := c.Audited(func(e *cluster.AuditEvent) bool {
-		return e.Verb == "list" && strings.HasPrefix(e.UserAgent, program) && e.ResponseStatus.Code < 300
+		return e.Verb == "list" && strings.HasPrefix(e.UserAgent, pluginName) && e.RequestReceivedTimestamp.After(since)
 	})
 	if err != nil {
 		return nil, err
