@@ -44,7 +44,7 @@ func TestFirstLine(t *testing.T) {
 			}
 			w := &world{T: t, client: client, objects: objects, kubeconfig: c.Kubeconfig(), namespace: each.Name}
 			documents := readDocuments(t, each.Name)
-			w.apply(documents)
+			w.applyDocuments(documents)
 			if each.Scheduler == refuses {
 				w.askAgain(documents[len(documents)-1].Object)
 			}
@@ -70,8 +70,8 @@ func (w *world) askAgain(pod *unstructured.Unstructured) {
 		if !isBound {
 			return
 		}
-		w.delete(pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-		w.create(pod)
+		w.deleteObject(pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		w.createObject(pod)
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	copiesAnnotation = "copies"
 )
 
-// resources are the kinds of the cases. Those of the cluster come before those of namespaces.
+// resources are the kinds of objects that cases have.
 var resources = map[string]struct {
 	schema.GroupVersionResource
 
@@ -74,23 +74,23 @@ type world struct {
 	verdict string
 }
 
-// apply brings the objects of a case into the cluster. If a Pod is not the last object, it has its
+// applyDocuments brings the objects of a case into the cluster. If a Pod is not the last object, it has its
 // node before the next one comes.
-func (w *world) apply(documents []document) {
+func (w *world) applyDocuments(documents []document) {
 	w.Helper()
-	w.Cleanup(w.clear)
-	w.create(newObject("Namespace", w.namespace))
+	w.Cleanup(w.clearCase)
+	w.createObject(newObject("Namespace", w.namespace))
 	for i, d := range documents {
 		if d.Delete != "" {
 			kind, name, _ := strings.Cut(d.Delete, "/")
-			w.delete(newObject(kind, name), metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds})
+			w.deleteObject(newObject(kind, name), metav1.DeleteOptions{GracePeriodSeconds: d.GracePeriodSeconds})
 			continue
 		}
 		for _, object := range w.copiesOf(d.Object) {
 			if object.GetKind() == "Pod" && object.GetName() == asker {
 				w.askWhetherFits(object)
 			}
-			w.create(object)
+			w.createObject(object)
 			scheduler, _, _ := unstructured.NestedString(object.Object, "spec", "schedulerName")
 			if object.GetKind() == "Pod" && i < len(documents)-1 && scheduler == "" {
 				w.waitUntilBound(object.GetName())
@@ -124,8 +124,8 @@ func (w *world) copiesOf(object *unstructured.Unstructured) []*unstructured.Unst
 	return copies
 }
 
-// of finds the API of an object.
-func (w *world) of(object *unstructured.Unstructured) dynamic.ResourceInterface {
+// apiOf finds the API of an object.
+func (w *world) apiOf(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	resource := resources[object.GetKind()]
 	if !resource.inNamespace {
 		return w.objects.Resource(resource.GroupVersionResource)
@@ -136,11 +136,11 @@ func (w *world) of(object *unstructured.Unstructured) dynamic.ResourceInterface 
 	return w.objects.Resource(resource.GroupVersionResource).Namespace(object.GetNamespace())
 }
 
-// create creates an object with its status, or updates the one that is there.
-func (w *world) create(object *unstructured.Unstructured) {
+// createObject creates an object with its status, or updates the one that is there.
+func (w *world) createObject(object *unstructured.Unstructured) {
 	w.Helper()
-	w.complete(object)
-	api := w.of(object)
+	w.completeObject(object)
+	api := w.apiOf(object)
 	object.SetAPIVersion(resources[object.GetKind()].GroupVersion().String())
 	_, err := api.Create(w.Context(), object.DeepCopy(), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -148,7 +148,7 @@ func (w *world) create(object *unstructured.Unstructured) {
 		w.made = append(w.made, object)
 	}
 	if object.GetKind() == "Node" || object.GetKind() == "Namespace" {
-		w.update(api, object)
+		w.updateObject(api, object)
 	}
 	if status := object.Object["status"]; status != nil {
 		w.setStatus(api, object.GetName(), status)
@@ -171,9 +171,9 @@ func (w *world) waitUntilCounted(quota string) {
 	}, decisionTimeout, 20*time.Millisecond)
 }
 
-// update sets the labels and the spec of an object: a new Node has a taint that the case does not
+// updateObject sets the labels and the spec of an object: a new Node has a taint that the case does not
 // have.
-func (w *world) update(api dynamic.ResourceInterface, wanted *unstructured.Unstructured) {
+func (w *world) updateObject(api dynamic.ResourceInterface, wanted *unstructured.Unstructured) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
 		object, err := api.Get(w.Context(), wanted.GetName(), metav1.GetOptions{})
@@ -213,8 +213,8 @@ func (w *world) createServiceAccount(namespace string) {
 	}
 }
 
-// complete adds what only the cluster knows: the UIDs of Pods, and the time of an event.
-func (w *world) complete(object *unstructured.Unstructured) {
+// completeObject adds what only the cluster knows: the UIDs of Pods, and the time of an event.
+func (w *world) completeObject(object *unstructured.Unstructured) {
 	w.Helper()
 	switch object.GetKind() {
 	case "Event":
@@ -251,17 +251,17 @@ func (w *world) waitUntilBound(name string) {
 	}, decisionTimeout, 20*time.Millisecond)
 }
 
-func (w *world) delete(object *unstructured.Unstructured, options metav1.DeleteOptions) {
+func (w *world) deleteObject(object *unstructured.Unstructured, options metav1.DeleteOptions) {
 	w.Helper()
-	err := w.of(object).Delete(w.Context(), object.GetName(), options)
+	err := w.apiOf(object).Delete(w.Context(), object.GetName(), options)
 	if !apierrors.IsNotFound(err) {
 		require.NoError(w, err)
 	}
 }
 
-// clear removes the case, so that the next one has the cluster for itself. The namespaces go in the
+// clearCase removes the case, so that the next one has the cluster for itself. The namespaces go in the
 // background.
-func (w *world) clear() {
+func (w *world) clearCase() {
 	ctx := context.WithoutCancel(w.Context())
 	pods := w.client.CoreV1().Pods(w.namespace)
 	list, err := pods.List(ctx, metav1.ListOptions{})
@@ -274,7 +274,7 @@ func (w *world) clear() {
 	}
 	require.NoError(w, pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}))
 	for _, object := range slices.Backward(w.made) {
-		err := w.of(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		err := w.apiOf(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			require.NoError(w, err)
 		}
