@@ -50,8 +50,12 @@ func (n *node) reachableDevices() ([]device, error) {
 		if slice.Spec.Pool.Generation != pools[id].generation {
 			continue
 		}
+		reached, err := false, error(nil)
+		all = slices.Grow(all, len(slice.Spec.Devices))
 		for i := range slice.Spec.Devices {
-			reached, err := canReach(n.object, slice, &slice.Spec.Devices[i])
+			if i == 0 || isTrue(slice.Spec.PerDeviceNodeSelection) {
+				reached, err = canReach(n.object, slice, &slice.Spec.Devices[i])
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -98,6 +102,9 @@ func canReach(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resour
 	named := ""
 	if name != nil {
 		named = *name
+	}
+	if named != "" {
+		return named == node.Name, nil
 	}
 	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
 }

@@ -117,18 +117,20 @@ func (s *searcher) filterDevices(ctx context.Context) {
 // keepDevices keeps the devices for which a predicate is true, and returns the others. It counts as
 // a step only if it drops any.
 func (s *searcher) keepDevices(by string, good func(device) bool) (dropped []device) {
-	var kept []device
-	for _, d := range s.left {
-		if good(d) {
+	first := slices.IndexFunc(s.left, func(d device) bool { return !good(d) })
+	if first < 0 {
+		return nil
+	}
+	kept := slices.Clone(s.left[:first])
+	for i, d := range s.left[first:] {
+		if i > 0 && good(d) {
 			kept = append(kept, d)
 		} else {
 			dropped = append(dropped, d)
 		}
 	}
-	if len(dropped) > 0 {
-		s.left = kept
-		s.addStep(by, len(kept))
-	}
+	s.left = kept
+	s.addStep(by, len(kept))
 	return dropped
 }
 
