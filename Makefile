@@ -122,6 +122,10 @@ test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, on
 test-driver-pods: control-plane ## Roll a driver's DaemonSet on 1,000 nodes by a tenth, and check all slices at all moments (NODES=1000).
 	cd test && $(GO) test -count 1 -timeout 2h -v -run TestRollingUpdate ./e2e/publish -args -rolled-nodes $(or $(NODES),1000)
 
+.PHONY: test-fleets
+test-fleets: control-plane ## Ask kubectl dra fit of the Pods of 300 random fleets, and compare with kube-scheduler (4 minutes; SEEDS=300 SEED=1).
+	cd test && $(GO) test -count 1 -timeout 1h -v -run TestFitAsTheScheduler ./e2e/dractl -args -seeds $(or $(SEEDS),300) -schedule-seed $(or $(SEED),1)
+
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
 	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./e2e/browser
@@ -149,6 +153,10 @@ bench: control-plane ## Measure speed and CPU against writers that do nothing el
 .PHONY: bench-plugins
 bench-plugins: control-plane ## Measure 100 fake nodes with a process of a real driver each, and 1,000 Pods (2 minutes).
 	@$(RUN) test ./perf/plugins
+
+.PHONY: bench-asking
+bench-asking: control-plane ## Measure questions to 5,000 nodes with 40,000 devices and 20,000 claims beside plain lists of the same objects (5 minutes).
+	@$(RUN) test ./perf/asking
 
 .PHONY: bench-hot
 bench-hot: ## Measure the functions that run for each node, Pod, claim and slice (under a minute).

@@ -48,11 +48,11 @@ Exit codes:
 	reach := reading.NewFlags()
 	reach.AddTo(command)
 	command.AddCommand(
-		overview.New(reach, streams),
 		devices.New(reach, streams),
-		nodes.New(reach, streams),
-		why.New(reach, streams),
 		fit.New(reach, streams),
+		nodes.New(reach, streams),
+		overview.New(reach, streams),
+		why.New(reach, streams),
 	)
 	return command
 }

@@ -17,6 +17,7 @@
 // and one for each thing around it:
 //
 //   - dractl: the command line tool, and its scheduler beside kube-scheduler
+//   - waiting: a corpus of Pods that wait, and why
 //   - checkdriver: the contract test of DRA drivers, on a good one and broken ones
 //   - drivers/record: what a real driver does, recorded and played on another node
 //   - docs: the commands of the documentation, in order

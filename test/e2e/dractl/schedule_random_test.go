@@ -20,14 +20,15 @@ const randomScenes = 170
 func randomCases(seed uint64) []*scene {
 	cases := make([]*scene, randomScenes)
 	for i := range cases {
-		d := &dice{rand.New(rand.NewPCG(seed, uint64(i)))}
-		cases[i] = d.scene(fmt.Sprintf("random-%03d", i))
+		cases[i] = newDice(seed, uint64(i)).scene(fmt.Sprintf("random-%03d", i))
 	}
 	return cases
 }
 
 // dice draws what cases are made of.
 type dice struct{ *rand.Rand }
+
+func newDice(seed, index uint64) *dice { return &dice{rand.New(rand.NewPCG(seed, index))} }
 
 // in is true once in n times.
 func (d *dice) in(n int) bool { return d.IntN(n) == 0 }
@@ -61,6 +62,9 @@ func (d *dice) scene(name string) *scene {
 			step.claims, claims, names = append(step.claims, claim), append(claims, claim.Name), append(names, claim.Name)
 		}
 		step.pod = newScenePod(name, i, claims...)
+		if d.in(4) {
+			step.pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(pick(d, "1", "2500m", "9"))}
+		}
 		if d.in(2) {
 			step.pod.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
 		}
@@ -109,8 +113,13 @@ func newNode(of, name string) *corev1.Node {
 	}
 }
 
+// node has few CPUs at times, or takes no more Pods.
 func (d *dice) node(of string, index int) *corev1.Node {
 	node := newNode(of, fmt.Sprintf("%s-node-%d", of, index))
+	if d.in(4) {
+		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
+	}
+	node.Spec.Unschedulable = d.in(10)
 	if d.in(8) {
 		node.Spec.Taints = []corev1.Taint{{Key: "reserved", Effect: pick(d, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}}
 	}

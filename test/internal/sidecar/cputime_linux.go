@@ -1,6 +1,9 @@
 package sidecar
 
 import (
+	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,4 +16,14 @@ func cpuTime(pid int) (time.Duration, error) {
 	var used unix.Timespec
 	err := unix.ClockGettime(int32(^pid<<3|scheduled), &used)
 	return time.Duration(used.Nano()), err
+}
+
+// PeakMemoryOf is the most memory that a process has had which has ended, in bytes. It is known on Linux
+// only.
+func PeakMemoryOf(process *os.ProcessState) (int64, error) {
+	used, isKnown := process.SysUsage().(*syscall.Rusage)
+	if !isKnown {
+		return 0, fmt.Errorf("read the usage of process %d: it is a %T", process.Pid(), process.SysUsage())
+	}
+	return used.Maxrss << 10, nil
 }

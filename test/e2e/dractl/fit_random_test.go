@@ -1,0 +1,100 @@
+package dractl
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
+)
+
+var seedsFlag = flag.Int("seeds", 20, "random fleets of TestFitAsTheScheduler, each of the seed after that of the one before, from -schedule-seed on")
+
+// TestFitAsTheScheduler asks of each Pod whether it fits on a random fleet, one fleet after the other, and
+// holds the verdict against what the scheduler does.
+func TestFitAsTheScheduler(t *testing.T) {
+	t.Parallel()
+	c := cluster.ForTest(t, harness.AllFeatures(cluster.Options{
+		Disable:   []string{cluster.ControllerManager, cluster.Kwok}, // nothing is to end, or to be taken back
+		ExtraArgs: map[string][]string{cluster.Scheduler: {"kube-api-qps=2000", "kube-api-burst=4000"}},
+	}))
+	client, err := admin.NewClient(c.Kubeconfig())
+	require.NoError(t, err)
+	r := &referee{T: t, client: client}
+	r.prepare()
+	for i := range *seedsFlag {
+		seed := *seedFlag + uint64(i)
+		s := newDice(seed, 0).scene("random")
+		r.publish(s)
+		for _, step := range s.steps {
+			r.playFit(s, step, c.Kubeconfig())
+		}
+		require.False(t, t.Failed(), "-args -schedule-seed %d -seeds 1 has this fleet alone", seed)
+		r.lookAgain()
+		r.clear()
+	}
+	t.Logf("%d fleets: %d Pods fit, %d do not", *seedsFlag, r.fit, r.unfit)
+	require.Greater(t, r.fit*100, (r.fit+r.unfit)*telling, "too few Pods fit")
+	require.Greater(t, r.unfit*100, (r.fit+r.unfit)*telling, "too many Pods fit")
+}
+
+// playFit has a Pod come with its claims, and compares the verdict with what is done. A Pod that the
+// scheduler refuses goes: it would be tried again once others have come.
+func (r *referee) playFit(s *scene, step step, kubeconfig string) {
+	r.Helper()
+	for _, claim := range step.claims {
+		_, err := r.client.ResourceV1().ResourceClaims(namespace).Create(r.Context(), claim, metav1.CreateOptions{})
+		require.NoError(r, err)
+	}
+	pod := step.pod.DeepCopy()
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	manifest, err := json.Marshal(pod)
+	require.NoError(r, err)
+	answer, fits, err := harness.KubectlDRA(r.Context(), kubeconfig, string(manifest), "fit", "-f", "-", "-n", namespace)
+	require.NoError(r, err)
+	created, err := r.client.CoreV1().Pods(namespace).Create(r.Context(), step.pod, metav1.CreateOptions{})
+	require.NoError(r, err)
+	decided := r.decided(created.Name, fits)
+	if fits != (decided.Spec.NodeName != "") {
+		r.Errorf("%s, Pod %s: the scheduler says node %q, %v; the command says %s", s.name, pod.Name, decided.Spec.NodeName, decided.Status.Conditions, answer)
+	}
+	if fits {
+		r.fit++
+		return
+	}
+	r.unfit++
+	r.waiting = append(r.waiting, pod.Name)
+}
+
+// clear removes a fleet with its Pods and claims.
+func (r *referee) clear() {
+	r.Helper()
+	r.waiting = nil
+	ctx, all, now := r.Context(), metav1.ListOptions{}, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	claims := r.client.ResourceV1().ResourceClaims(namespace)
+	list, err := claims.List(ctx, all)
+	require.NoError(r, err)
+	for i := range list.Items { // nobody else removes the finalizers of the scheduler
+		_, err := claims.Patch(ctx, list.Items[i].Name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		require.NoError(r, err)
+	}
+	for _, remove := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
+		r.client.CoreV1().Pods(namespace).DeleteCollection, claims.DeleteCollection, r.client.ResourceV1().ResourceSlices().DeleteCollection,
+		r.client.ResourceV1().DeviceClasses().DeleteCollection, r.client.CoreV1().Nodes().DeleteCollection,
+	} {
+		require.NoError(r, remove(ctx, now, all))
+	}
+	require.EventuallyWithT(r, func(c *assert.CollectT) {
+		left, err := claims.List(ctx, all)
+		require.NoError(c, err)
+		require.Empty(c, left.Items)
+	}, patience, patience/10000)
+}
