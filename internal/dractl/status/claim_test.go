@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,14 +13,15 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
 // pathIn is the path of a claim in the namespace default.
-func pathIn(t *testing.T, client kubernetes.Interface, claim string) []Step {
+func pathIn(t *testing.T, client kubernetes.Interface, claim string) []history.Step {
 	t.Helper()
 	s, err := readStory(t.Context(), client, "default", claim)
 	require.NoError(t, err)
-	return s.listSteps()
+	return s.ListSteps()
 }
 
 // TestPath has a claim that a driver reports on, and two Pods, of which one is
@@ -50,7 +52,8 @@ func TestPath(t *testing.T) {
 
 	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "late", metav1.DeleteOptions{}))
 	steps = pathIn(t, client, "reported")
-	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankBound})
+	gone := steps[slices.IndexFunc(steps, func(s history.Step) bool { return s.What == "gone" })]
+	require.Equal(t, []string{"Pod late", "the claim is still reserved for it"}, []string{gone.Object, gone.Detail})
 
 	_, err = readStory(t.Context(), client, "default", "none-such")
 	require.EqualError(t, err, `there is no claim "none-such" in namespace default: did you mean none?`)

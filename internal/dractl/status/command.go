@@ -307,5 +307,5 @@ func (c *command) runClaim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.showView(viewSteps(s.listSteps()))
+	return c.showView(viewSteps(s.ListSteps()))
 }

@@ -83,7 +83,7 @@ func TestTables(t *testing.T) {
 			s, err := readStory(t.Context(), fake.NewClientset(longNames()...), "default", "train-gpus")
 			require.NoError(t, err)
 			c := c(out, output.Table)
-			return c.showView(viewSteps(s.listSteps()))
+			return c.showView(viewSteps(s.ListSteps()))
 		},
 	}
 	tabletest.Golden(t, tables, tabletest.Node, tabletest.Driver, tabletest.Pod)

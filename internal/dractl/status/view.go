@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
 // view is what a command shows of a cluster.
@@ -98,7 +99,7 @@ func (c *command) suggestNextOfNode(devices []Device) string {
 	return next
 }
 
-func viewSteps(steps []Step) *view {
+func viewSteps(steps []history.Step) *view {
 	return &view{value: steps, tables: output.Tables{stepTable(steps)}}
 }
 
@@ -106,15 +107,15 @@ func viewSteps(steps []Step) *view {
 func viewClaim(l *live, namespace, name string) *view {
 	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil || !found {
-		return &view{value: []Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
+		return &view{value: []history.Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
 	}
-	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: listStore[*corev1.Event](l.events)}
-	for _, consumer := range consumingPods(s.claim) {
+	s := &history.Story{Claim: claim.(*resourcev1.ResourceClaim), Pods: map[string]*corev1.Pod{}, Events: listStore[*corev1.Event](l.events)}
+	for _, consumer := range history.ConsumingPods(s.Claim) {
 		if pod, found, err := l.pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
-			s.pods[consumer] = pod.(*corev1.Pod)
+			s.Pods[consumer] = pod.(*corev1.Pod)
 		}
 	}
-	return viewSteps(s.listSteps())
+	return viewSteps(s.ListSteps())
 }
 
 // showView shows a view once.

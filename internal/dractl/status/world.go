@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
@@ -134,7 +135,7 @@ func (w *world) listAllocations() []inventory.Allocation {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		pods := consumingPods(claim)
+		pods := history.ConsumingPods(claim)
 		var used bool
 		var failure string
 		for _, pod := range pods {
@@ -156,18 +157,6 @@ func (w *world) listAllocations() []inventory.Allocation {
 		}
 	}
 	return all
-}
-
-// consumingPods are the names of the Pods for which a claim is reserved.
-func consumingPods(claim *resourcev1.ResourceClaim) []string {
-	var pods []string
-	for _, consumer := range claim.Status.ReservedFor {
-		if consumer.Resource == "pods" && consumer.APIGroup == "" {
-			pods = append(pods, consumer.Name)
-		}
-	}
-	slices.Sort(pods)
-	return pods
 }
 
 // consumer is a Pod with claims.
