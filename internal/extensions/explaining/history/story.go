@@ -88,12 +88,12 @@ func claimSteps(claim *resourcev1.ResourceClaim) []Step {
 			result := &allocation.Devices.Results[i]
 			devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
 		}
-		steps = append(steps, Step{Time: timeOrNil(allocationTime(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
+		steps = append(steps, Step{Time: timeOrNil(AllocationTime(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
 	}
 	var reserved *metav1.Time
 	unknown := ": of several it is not kept when"
 	if len(claim.Status.ReservedFor) == 1 { // or it is not known which one came with the devices
-		reserved, unknown = allocationTime(claim), ""
+		reserved, unknown = AllocationTime(claim), ""
 	}
 	for _, consumer := range claim.Status.ReservedFor {
 		steps = append(steps, Step{Time: timeOrNil(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name + unknown, rank: rankReserved})
@@ -175,9 +175,9 @@ func describeRequests(claim *resourcev1.ResourceClaim) string {
 	return strings.Join(all, "; ")
 }
 
-// allocationTime is when a claim got its devices. If the API server does not keep that time, it is when the
+// AllocationTime is when a claim got its devices. If the API server does not keep that time, it is when the
 // scheduler last wrote the status.
-func allocationTime(claim *resourcev1.ResourceClaim) *metav1.Time {
+func AllocationTime(claim *resourcev1.ResourceClaim) *metav1.Time {
 	if at := claim.Status.Allocation; at != nil && at.AllocationTimestamp != nil {
 		return at.AllocationTimestamp
 	}

@@ -1,0 +1,101 @@
+package usage
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// Objects are what could be read of a cluster.
+type Objects struct {
+	Pods   []*corev1.Pod
+	Claims []*resourcev1.ResourceClaim
+	Slices []*resourcev1.ResourceSlice
+	// Failures are the events of kubelets that cannot prepare claims.
+	Failures []*corev1.Event
+	Rules    []inventory.TaintRule
+	// IsWithoutPods and IsWithoutSlices say that the Pods or slices could not be read. Then a Pod that is missing
+	// may exist, and a device may be published.
+	IsWithoutPods, IsWithoutSlices bool
+}
+
+// Cluster is an index of Objects.
+type Cluster struct {
+	Objects
+	claims map[types.NamespacedName]*resourcev1.ResourceClaim
+	pods   map[types.NamespacedName]*corev1.Pod
+	// users are the Pods that name a claim.
+	users map[types.NamespacedName][]*corev1.Pod
+	// pools are the published devices by driver and pool, and then by device. An entry for a pool is made when
+	// it is first asked for.
+	slices map[poolID][]*resourcev1.ResourceSlice
+	pools  map[poolID]map[string]published
+	known  *why.Cluster
+}
+
+type poolID struct{ driver, pool string }
+
+// published is a device, and the slice that has it.
+type published struct {
+	device *resourcev1.Device
+	slice  *resourcev1.ResourceSlice
+}
+
+// NewCluster makes an index.
+func NewCluster(objects Objects) *Cluster {
+	c := &Cluster{
+		Objects: objects, pods: map[types.NamespacedName]*corev1.Pod{}, users: map[types.NamespacedName][]*corev1.Pod{},
+		slices: map[poolID][]*resourcev1.ResourceSlice{}, pools: map[poolID]map[string]published{},
+		known: why.NewCluster(objects.Claims, objects.Failures),
+	}
+	c.claims = c.known.Claims
+	for _, pod := range objects.Pods {
+		c.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
+		for _, key := range facts.ClaimKeys(pod) {
+			c.users[key] = append(c.users[key], pod)
+		}
+	}
+	for _, slice := range objects.Slices {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		c.slices[id] = append(c.slices[id], slice)
+	}
+	return c
+}
+
+// findDevice returns the device that the newest generation of a pool has under a name.
+func (c *Cluster) findDevice(id poolID, name string) (published, bool) {
+	devices, known := c.pools[id]
+	if !known {
+		devices = map[string]published{}
+		for _, slice := range newestSlices(c.slices[id]) {
+			for i := range slice.Spec.Devices {
+				devices[slice.Spec.Devices[i].Name] = published{&slice.Spec.Devices[i], slice}
+			}
+		}
+		c.pools[id] = devices
+	}
+	found, exists := devices[name]
+	return found, exists
+}
+
+func newestSlices(all []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
+	var newest int64
+	for _, slice := range all {
+		newest = max(newest, slice.Spec.Pool.Generation)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Pool.Generation < newest })
+}
+
+// taintsOf returns the taints of a device that keep Pods away: those of its driver and those of rules.
+func (c *Cluster) taintsOf(id poolID, device *resourcev1.Device) []inventory.Taint {
+	taints := append(inventory.TaintsOf(device.Taints), inventory.TaintsBy(c.Rules, id.driver, id.pool, device.Name)...)
+	return slices.DeleteFunc(taints, func(taint inventory.Taint) bool {
+		return taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute
+	})
+}
