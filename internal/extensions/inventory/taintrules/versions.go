@@ -73,23 +73,29 @@ func findVersion(ctx context.Context, client kubernetes.Interface, options metav
 // List lists the rules of a cluster. Without the right to list them it returns none, and
 // unseen says so.
 func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1.DeviceTaintRule, unseen string, err error) {
-	_, list, err := findVersion(ctx, client, metav1.ListOptions{})
-	switch {
-	case apierrors.IsForbidden(err):
+	rules, err = ListVersion(ctx, client)
+	if apierrors.IsForbidden(err) {
 		return nil, describeUnseen(err), nil
-	case err != nil:
-		return nil, "", err
-	case list == nil:
-		return nil, "", nil
+	}
+	return rules, "", err
+}
+
+// ListVersion lists the rules of a cluster in the newest version that the API server has, and none where it has
+// no version.
+func ListVersion(ctx context.Context, client kubernetes.Interface) ([]*resourcev1.DeviceTaintRule, error) {
+	_, list, err := findVersion(ctx, client, metav1.ListOptions{})
+	if err != nil || list == nil {
+		return nil, err
 	}
 	var read resourcev1.DeviceTaintRuleList
 	if err := convertTo(list, &read); err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	var rules []*resourcev1.DeviceTaintRule
 	for i := range read.Items {
 		rules = append(rules, &read.Items[i])
 	}
-	return rules, "", nil
+	return rules, nil
 }
 
 // describeUnseen says that the taints of rules are left out.

@@ -1,0 +1,29 @@
+// Command kubectl-dra is a plugin of kubectl: it says which Pod has which device, and why Pods wait for
+// devices, on any cluster.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	command := kubectldra.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	command.SetArgs(kubectldra.ArgumentsOf(os.Args))
+	err := command.ExecuteContext(ctx)
+	stop()
+	code := cli.ExitCode(err)
+	if code == cli.ExitFailed {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+	}
+	os.Exit(code)
+}

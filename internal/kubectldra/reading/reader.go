@@ -1,0 +1,167 @@
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
+)
+
+// pageSize is how many objects one request asks for, as kubectl get does.
+const pageSize = 500
+
+// Reader lists objects of a cluster, without their managed fields. What the user may not list, and what the
+// API server does not serve, is left out of the answer and remembered. Its methods may be called in parallel.
+type Reader struct {
+	client kubernetes.Interface
+
+	lock   sync.Mutex
+	unseen []Unseen
+}
+
+// Unseen is what could not be read.
+type Unseen struct {
+	Verb, Resource string
+	// Namespace is empty for all namespaces, and for resources without one.
+	Namespace string
+	// IsForbidden says that the user lacks the right. Otherwise the API server does not serve the resource.
+	IsForbidden bool
+}
+
+// NewReaderOf makes a Reader of a client.
+func NewReaderOf(client kubernetes.Interface) *Reader { return &Reader{client: client} }
+
+// Client is the client that the Reader reads with, for single objects and watches.
+func (r *Reader) Client() kubernetes.Interface { return r.client }
+
+// Unseen returns what could not be read so far.
+func (r *Reader) Unseen() []Unseen {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return slices.Clone(r.unseen)
+}
+
+// NoteUnseen remembers what could not be read, if the error says that the user may not read it or that the
+// API server does not serve it. It returns any other error.
+func (r *Reader) NoteUnseen(verb, resource, namespace string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s %s: %w", verb, resource, err)
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if unseen := (Unseen{verb, resource, namespace, apierrors.IsForbidden(err)}); !slices.Contains(r.unseen, unseen) {
+		r.unseen = append(r.unseen, unseen)
+	}
+	return nil
+}
+
+// InParallel calls functions in parallel, and returns their errors.
+func InParallel(functions ...func() error) error {
+	errs := make([]error, len(functions))
+	var running sync.WaitGroup
+	for i, function := range functions {
+		running.Go(func() { errs[i] = function() })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// request is what to list.
+type request struct {
+	resource, namespace string
+	options             metav1.ListOptions
+}
+
+// listPages lists objects page by page.
+func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked request, list func(context.Context, metav1.ListOptions) (L, error)) ([]*T, error) {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		page, err := list(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		return page, meta.EachListItem(page, func(object runtime.Object) error {
+			leaveOutUnused(object)
+			return nil
+		})
+	})
+	pages.PageSize = pageSize
+	listed, _, err := pages.List(ctx, asked.options)
+	if err != nil {
+		return nil, r.NoteUnseen("list", asked.resource, asked.namespace, err)
+	}
+	all := make([]*T, 0, meta.LenList(listed))
+	err = meta.EachListItem(listed, func(object runtime.Object) error {
+		all = append(all, any(object).(*T))
+		return nil
+	})
+	return all, err
+}
+
+// leaveOutUnused frees what no answer needs and is a good part of an object.
+func leaveOutUnused(object runtime.Object) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	if node, ok := object.(*corev1.Node); ok {
+		node.Status.Images = nil
+	}
+}
+
+// Slices lists the ResourceSlices.
+func (r *Reader) Slices(ctx context.Context) ([]*resourcev1.ResourceSlice, error) {
+	return listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, r.client.ResourceV1().ResourceSlices().List)
+}
+
+// Classes lists the DeviceClasses.
+func (r *Reader) Classes(ctx context.Context) ([]*resourcev1.DeviceClass, error) {
+	return listPages[resourcev1.DeviceClass](ctx, r, request{resource: "deviceclasses"}, r.client.ResourceV1().DeviceClasses().List)
+}
+
+// Claims lists the ResourceClaims of a namespace, or of all.
+func (r *Reader) Claims(ctx context.Context, namespace string) ([]*resourcev1.ResourceClaim, error) {
+	return listPages[resourcev1.ResourceClaim](ctx, r, request{resource: "resourceclaims", namespace: namespace}, r.client.ResourceV1().ResourceClaims(namespace).List)
+}
+
+// ClaimTemplates lists the ResourceClaimTemplates of a namespace, or of all.
+func (r *Reader) ClaimTemplates(ctx context.Context, namespace string) ([]*resourcev1.ResourceClaimTemplate, error) {
+	return listPages[resourcev1.ResourceClaimTemplate](ctx, r, request{resource: "resourceclaimtemplates", namespace: namespace}, r.client.ResourceV1().ResourceClaimTemplates(namespace).List)
+}
+
+// Pods lists the Pods of a namespace, or of all, that a selector of labels selects, or all.
+func (r *Reader) Pods(ctx context.Context, namespace, selector string) ([]*corev1.Pod, error) {
+	asked := request{resource: "pods", namespace: namespace, options: metav1.ListOptions{LabelSelector: selector}}
+	return listPages[corev1.Pod](ctx, r, asked, r.client.CoreV1().Pods(namespace).List)
+}
+
+// Nodes lists the Nodes.
+func (r *Reader) Nodes(ctx context.Context) ([]*corev1.Node, error) {
+	return listPages[corev1.Node](ctx, r, request{resource: "nodes"}, r.client.CoreV1().Nodes().List)
+}
+
+// Events lists the Events of a namespace, or of all, that a selector of fields selects.
+func (r *Reader) Events(ctx context.Context, namespace, fieldSelector string) ([]*corev1.Event, error) {
+	asked := request{resource: "events", namespace: namespace, options: metav1.ListOptions{FieldSelector: fieldSelector}}
+	return listPages[corev1.Event](ctx, r, asked, r.client.CoreV1().Events(namespace).List)
+}
+
+// TaintRules lists the DeviceTaintRules, in the newest version that the API server has. Where it has none, no
+// rule can exist.
+func (r *Reader) TaintRules(ctx context.Context) ([]*resourcev1.DeviceTaintRule, error) {
+	rules, err := taintrules.ListVersion(ctx, r.client)
+	return rules, r.NoteUnseen("list", "devicetaintrules", "", err)
+}
