@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // longNames is a fleet with something of everything, and with names that are as long as they get.
