@@ -10,6 +10,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
@@ -42,7 +44,7 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	reach := reading.NewFlags()
 	reach.AddTo(command)
-	command.AddCommand()
+	command.AddCommand(claims.New(reach, streams), pods.New(reach, streams))
 	return command
 }
 

@@ -20,9 +20,9 @@ type Objects struct {
 	// Failures are the events of kubelets that cannot prepare claims.
 	Failures []*corev1.Event
 	Rules    []inventory.TaintRule
-	// IsWithoutPods and IsWithoutSlices say that the Pods or slices could not be read. Then a Pod that is missing
-	// may exist, and a device may be published.
-	IsWithoutPods, IsWithoutSlices bool
+	// IsWithoutPods, IsWithoutClaims and IsWithoutSlices say what could not be read. Then a Pod or a claim that is
+	// missing may exist, and a device may be published.
+	IsWithoutPods, IsWithoutClaims, IsWithoutSlices bool
 }
 
 // Cluster is an index of Objects.
@@ -66,6 +66,29 @@ func NewCluster(objects Objects) *Cluster {
 		c.slices[id] = append(c.slices[id], slice)
 	}
 	return c
+}
+
+// HasPod reports whether a Pod exists.
+func (c *Cluster) HasPod(namespace, name string) bool {
+	return c.pods[types.NamespacedName{Namespace: namespace, Name: name}] != nil
+}
+
+// PodNames are the names of all Pods.
+func (c *Cluster) PodNames() []string {
+	var names []string
+	for _, pod := range c.Pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// ClaimNames are the names of all claims.
+func (c *Cluster) ClaimNames() []string {
+	var names []string
+	for _, claim := range c.Claims {
+		names = append(names, claim.Name)
+	}
+	return names
 }
 
 // findDevice returns the device that the newest generation of a pool has under a name.

@@ -42,10 +42,19 @@ const (
 	Ending State = "ending"
 	// Ended is a Pod that has ended and still has its claims.
 	Ended State = "ended"
+	// Unknown is a claim that could not be read.
+	Unknown State = "unknown"
+	// Released is what is gone since the last answer.
+	Released State = "released"
 )
 
-// States are all states, the worst last.
-var States = []State{Unused, Waiting, Allocated, Prepared, Ended, Ending, Idle, Failing, Unhealthy, Tainted, Gone}
+// States are those that a user may ask for, the worst last.
+var States = []State{Unused, Unknown, Waiting, Allocated, Prepared, Ended, Ending, Idle, Failing, Unhealthy, Tainted, Gone}
+
+// IsProblem reports whether somebody has to look.
+func (s State) IsProblem() bool {
+	return s == Failing || s == Unhealthy || s == Tainted || s == Gone || s == Idle
+}
 
 // status is a state, since when, and why.
 type status struct {

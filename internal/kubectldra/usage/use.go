@@ -62,7 +62,8 @@ type Use struct {
 // ResourceName is kubectl's name of the Pod.
 func (u *Use) ResourceName() string { return "pod/" + u.Pod }
 
-// ListUses returns the devices of all Pods with claims, and the claims without devices that Pods wait for.
+// ListUses returns the devices of all Pods with claims, and the claims without devices that Pods wait for. Where Pods
+// cannot be read, claims tell which Pods they are reserved for.
 func (c *Cluster) ListUses() []*Use {
 	pods := slices.SortedFunc(maps.Values(c.pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), natural.Compare(a.Name, b.Name))
@@ -70,6 +71,15 @@ func (c *Cluster) ListUses() []*Use {
 	var all []*Use
 	for _, pod := range pods {
 		all = append(all, c.usesOf(pod)...)
+	}
+	if c.IsWithoutPods {
+		for _, claim := range c.ListClaims() {
+			for _, pod := range claim.Pods {
+				for _, device := range claim.Devices {
+					all = append(all, &Use{claim.Namespace, pod, claim.Node, claim.Name, device, claim.State, claim.Since, claim.Reason})
+				}
+			}
+		}
 	}
 	return all
 }
@@ -88,6 +98,9 @@ func (c *Cluster) usesOf(pod *corev1.Pod) []*Use {
 		}
 		use.Claim = *name
 		switch claim := c.claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}]; {
+		case claim == nil && c.IsWithoutClaims:
+			use.State, use.Reason = Unknown, "claims cannot be read"
+			all = append(all, &use)
 		case claim == nil:
 			all = append(all, use.wait(pod, "claim "+*name+" does not exist"))
 		case claim.Status.Allocation == nil:
