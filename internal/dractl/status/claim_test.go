@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
@@ -35,9 +36,9 @@ func TestPath(t *testing.T) {
 	late := pod("late", "a", "reported", scheduled, ready)
 	_, err := client.CoreV1().Pods("default").Update(t.Context(), late, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	steps := pathIn(t, client, "reported")
+	listed := pathIn(t, client, "reported")
 	var out strings.Builder
-	require.NoError(t, stepTable(steps).Print(&out, output.Table))
+	require.NoError(t, steps.StepTable(listed).Print(&out, output.Table))
 	require.Equal(t, `TIME                   AFTER   OBJECT                           STEP                             DETAIL
 2026-01-02T03:04:05Z   0s      claim                            created                          gpu wants 1 of gpu
 2026-01-02T03:04:06Z   1s      Pod late                         created                          <none>
@@ -51,8 +52,8 @@ func TestPath(t *testing.T) {
 `, out.String())
 
 	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "late", metav1.DeleteOptions{}))
-	steps = pathIn(t, client, "reported")
-	gone := steps[slices.IndexFunc(steps, func(s history.Step) bool { return s.What == "gone" })]
+	listed = pathIn(t, client, "reported")
+	gone := listed[slices.IndexFunc(listed, func(s history.Step) bool { return s.What == "gone" })]
 	require.Equal(t, []string{"Pod late", "the claim is still reserved for it"}, []string{gone.Object, gone.Detail})
 
 	_, err = readStory(t.Context(), client, "default", "none-such")
@@ -69,9 +70,9 @@ func TestPathWritten(t *testing.T) {
 	})
 	runs := pod("two", "a", "shared")
 	runs.Status.Phase = corev1.PodRunning
-	steps := pathIn(t, fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "shared")
+	listed := pathIn(t, fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "shared")
 	var out strings.Builder
-	require.NoError(t, stepTable(steps).Print(&out, output.Table))
+	require.NoError(t, steps.StepTable(listed).Print(&out, output.Table))
 	require.Regexp(t, `(?m)^2026-01-02T03:04:10Z +5s +claim +devices written +last by kwok-dra$`, out.String())
 	require.Regexp(t, `(?m)^2026-01-02T03:04:11Z +6s +claim +prepared +for pods/one$`, out.String())
 	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +prepared +for pods/two, which runs: the Pod does not say when$`, out.String())

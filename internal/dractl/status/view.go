@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
@@ -99,8 +100,8 @@ func (c *command) suggestNextOfNode(devices []Device) string {
 	return next
 }
 
-func viewSteps(steps []history.Step) *view {
-	return &view{value: steps, tables: output.Tables{stepTable(steps)}}
+func viewSteps(listed []history.Step) *view {
+	return &view{value: listed, tables: output.Tables{steps.StepTable(listed)}}
 }
 
 // viewClaim returns what is known of a claim that may be gone by now.
