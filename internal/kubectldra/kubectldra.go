@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claim"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
@@ -44,7 +45,7 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	reach := reading.NewFlags()
 	reach.AddTo(command)
-	command.AddCommand(claims.New(reach, streams), pods.New(reach, streams))
+	command.AddCommand(claim.New(reach, streams), claims.New(reach, streams), pods.New(reach, streams))
 	return command
 }
 

@@ -11,14 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 )
-
-// FailedPrepare selects the events of kubelets that cannot prepare claims.
-const FailedPrepare = "reason=FailedPrepareDynamicResources"
 
 // Kind is what a command lists.
 type Kind struct {
@@ -110,49 +106,4 @@ func (l *lister) podSelector() string {
 // read reads what the question is about.
 func (l *lister) read(ctx context.Context) (objects usage.Objects, err error) {
 	return Read(ctx, l.reader, l.question.Namespace, l.podSelector())
-}
-
-// Read reads the Pods that a selector selects and the claims of a namespace, or of all, and their devices. Slices
-// are read only if a claim has a device.
-func Read(ctx context.Context, reader *reading.Reader, namespace, podSelector string) (objects usage.Objects, err error) {
-	err = reading.InParallel(
-		func() (err error) { objects.Pods, err = reader.Pods(ctx, namespace, podSelector); return err },
-		func() (err error) { objects.Claims, err = reader.Claims(ctx, namespace); return err },
-		func() (err error) { objects.Failures, err = reader.Events(ctx, namespace, FailedPrepare); return err },
-	)
-	if err != nil {
-		return objects, err
-	}
-	if slices.ContainsFunc(objects.Claims, func(claim *resourcev1.ResourceClaim) bool { return claim.Status.Allocation != nil }) {
-		var rules []*resourcev1.DeviceTaintRule
-		err = reading.InParallel(
-			func() (err error) { objects.Slices, err = reader.Slices(ctx); return err },
-			func() (err error) { rules, err = reader.TaintRules(ctx); return err },
-		)
-		objects.Rules = convertRules(rules)
-	}
-	for _, unseen := range reader.Unseen() {
-		noteUnseen(&objects, unseen.Resource)
-	}
-	return objects, err
-}
-
-func convertRules(rules []*resourcev1.DeviceTaintRule) []inventory.TaintRule {
-	converted := make([]inventory.TaintRule, len(rules))
-	for i, rule := range rules {
-		converted[i] = inventory.TaintRuleOf(rule)
-	}
-	return converted
-}
-
-// noteUnseen marks what could not be read.
-func noteUnseen(objects *usage.Objects, resource string) {
-	switch resource {
-	case "pods":
-		objects.IsWithoutPods = true
-	case "resourceclaims":
-		objects.IsWithoutClaims = true
-	case "resourceslices":
-		objects.IsWithoutSlices = true
-	}
 }

@@ -75,7 +75,7 @@ func (l *lister) watch(ctx context.Context) (err error) {
 func (l *lister) newWatched() *watched {
 	client, namespace, none := l.reader.Client(), l.question.Namespace, cache.Indexers{}
 	selectPods := func(options *metav1.ListOptions) { options.LabelSelector = l.podSelector() }
-	selectEvents := func(options *metav1.ListOptions) { options.FieldSelector = FailedPrepare }
+	selectEvents := func(options *metav1.ListOptions) { options.FieldSelector = "reason=" + failedPrepare }
 	return &watched{
 		lister: l,
 		pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, none, selectPods),

@@ -107,6 +107,12 @@ func (c *Cluster) findDevice(id poolID, name string) (published, bool) {
 	return found, exists
 }
 
+// HasDevice reports whether a slice publishes a device that a claim has.
+func (c *Cluster) HasDevice(result *resourcev1.DeviceRequestAllocationResult) bool {
+	_, isPublished := c.findDevice(poolID{result.Driver, result.Pool}, result.Device)
+	return isPublished
+}
+
 func newestSlices(all []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
 	var newest int64
 	for _, slice := range all {
