@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/check"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claim"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
@@ -45,7 +46,7 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	reach := reading.NewFlags()
 	reach.AddTo(command)
-	command.AddCommand(claim.New(reach, streams), claims.New(reach, streams), pods.New(reach, streams))
+	command.AddCommand(check.New(reach, streams), claim.New(reach, streams), claims.New(reach, streams), pods.New(reach, streams))
 	return command
 }
 

@@ -37,7 +37,7 @@ func Read(ctx context.Context, reader *reading.Reader, namespace, podSelector st
 			func() (err error) { objects.Slices, err = reader.Slices(ctx); return err },
 			func() (err error) { rules, err = reader.TaintRules(ctx); return err },
 		)
-		objects.Rules = convertRules(rules)
+		objects.Rules = ConvertRules(rules)
 	}
 	for _, unseen := range reader.Unseen() {
 		noteUnseen(&objects, unseen.Resource)
@@ -45,7 +45,8 @@ func Read(ctx context.Context, reader *reading.Reader, namespace, podSelector st
 	return objects, err
 }
 
-func convertRules(rules []*resourcev1.DeviceTaintRule) []inventory.TaintRule {
+// ConvertRules makes the inventory's rules of DeviceTaintRules.
+func ConvertRules(rules []*resourcev1.DeviceTaintRule) []inventory.TaintRule {
 	converted := make([]inventory.TaintRule, len(rules))
 	for i, rule := range rules {
 		converted[i] = inventory.TaintRuleOf(rule)
@@ -80,7 +81,7 @@ func ReadFor(ctx context.Context, reader *reading.Reader, claim *resourcev1.Reso
 		},
 		func() (err error) { rules, err = reader.TaintRules(ctx); return err },
 	)
-	objects.Claims, objects.Rules = []*resourcev1.ResourceClaim{claim}, convertRules(rules)
+	objects.Claims, objects.Rules = []*resourcev1.ResourceClaim{claim}, ConvertRules(rules)
 	objects.Failures = slices.DeleteFunc(slices.Clone(events), func(event *corev1.Event) bool { return event.Reason != failedPrepare })
 	for _, unseen := range reader.Unseen() {
 		noteUnseen(&objects, unseen.Resource)

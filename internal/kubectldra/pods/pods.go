@@ -137,7 +137,7 @@ func findMissing(q *listing.Question, cluster *usage.Cluster, named map[string]b
 		if named["pod/"+name] {
 			continue
 		}
-		if cluster.HasPod(q.Namespace, name) {
+		if cluster.FindPod(q.Namespace, name) != nil {
 			missing = append(missing, fmt.Sprintf("Pod %s uses no device: it has no claim", name))
 			continue
 		}

@@ -68,9 +68,9 @@ func NewCluster(objects Objects) *Cluster {
 	return c
 }
 
-// HasPod reports whether a Pod exists.
-func (c *Cluster) HasPod(namespace, name string) bool {
-	return c.pods[types.NamespacedName{Namespace: namespace, Name: name}] != nil
+// FindPod returns a Pod, or nil.
+func (c *Cluster) FindPod(namespace, name string) *corev1.Pod {
+	return c.pods[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
 // PodNames are the names of all Pods.
@@ -121,9 +121,9 @@ func newestSlices(all []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
 	return slices.DeleteFunc(slices.Clone(all), func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Pool.Generation < newest })
 }
 
-// taintsOf returns the taints of a device that keep Pods away: those of its driver and those of rules.
-func (c *Cluster) taintsOf(id poolID, device *resourcev1.Device) []inventory.Taint {
-	taints := append(inventory.TaintsOf(device.Taints), inventory.TaintsBy(c.Rules, id.driver, id.pool, device.Name)...)
+// TaintsOf returns the taints of a device that keep Pods away: those of its driver and those of rules.
+func (c *Cluster) TaintsOf(driver, pool string, device *resourcev1.Device) []inventory.Taint {
+	taints := append(inventory.TaintsOf(device.Taints), inventory.TaintsBy(c.Rules, driver, pool, device.Name)...)
 	return slices.DeleteFunc(taints, func(taint inventory.Taint) bool {
 		return taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute
 	})

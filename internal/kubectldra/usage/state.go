@@ -106,13 +106,14 @@ func (c *Cluster) problemOf(result *resourcev1.DeviceRequestAllocationResult) st
 		}
 		return status{Gone, nil, "no ResourceSlice publishes the device any more"}
 	}
-	if taints := c.taintsOf(id, found.device); len(taints) > 0 {
-		return status{Tainted, timeOrNil(&metav1.Time{Time: taints[0].TimeAdded}), describeTaint(&taints[0])}
+	if taints := c.TaintsOf(result.Driver, result.Pool, found.device); len(taints) > 0 {
+		return status{Tainted, timeOrNil(&metav1.Time{Time: taints[0].TimeAdded}), DescribeTaint(&taints[0])}
 	}
 	return status{}
 }
 
-func describeTaint(taint *inventory.Taint) string {
+// DescribeTaint is the taint as kubectl writes it, and the rule that has it.
+func DescribeTaint(taint *inventory.Taint) string {
 	text := taint.Key
 	if taint.Value != "" {
 		text += "=" + taint.Value
