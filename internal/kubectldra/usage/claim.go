@@ -58,7 +58,7 @@ func (c *Cluster) DescribeClaim(claim *resourcev1.ResourceClaim) *Claim {
 	found := c.claimStatus(claim)
 	if len(described.Pods) == 0 {
 		for _, pod := range c.users[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] {
-			if resourceclaim.IsForPod(pod, claim, true) == nil && !facts.IsTerminal(pod) {
+			if !facts.IsTerminal(pod) {
 				described.Pods = append(described.Pods, pod.Name)
 			}
 		}
