@@ -43,7 +43,9 @@ func (a *Answer) isShownAs(row, other Row) bool {
 	return slices.Equal(slices.Delete(slices.Clone(row.Cells), a.AgeColumn, a.AgeColumn+1), slices.Delete(slices.Clone(other.Cells), a.AgeColumn, a.AgeColumn+1))
 }
 
-// newTables makes the table of some rows.
+// Tables makes the table of all rows.
+func (a *Answer) Tables() output.Tables { return a.newTables(a.Rows) }
+
 func (a *Answer) newTables(rows []Row) output.Tables {
 	table := &output.Rows{Title: a.Title, Columns: a.Columns}
 	for _, row := range rows {

@@ -69,7 +69,7 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 func (l *lister) show(objects usage.Objects) error {
 	answer := l.answer(objects)
 	if len(answer.Rows) > 0 || !l.print.IsForPeople() {
-		if err := l.print.Print(l.streams.Out, answer.newTables(answer.Rows), listObjects(answer.Rows)); err != nil {
+		if err := l.print.Print(l.streams.Out, answer.Tables(), listObjects(answer.Rows)); err != nil {
 			return err
 		}
 	} else if answer.Missing == nil {

@@ -24,18 +24,19 @@ type Question struct {
 	// Now is for ages.
 	Now time.Time
 
+	// States and Attributes are those that the user asks for: NAME=VALUE. Without any, all are meant.
+	States, Attributes []string
+
 	allNamespaces bool
 	selector      string
-	states        []string
-	attributes    []string
 }
 
 func (q *Question) addFlags(command *cobra.Command, selected string) {
 	reading.AddAllNamespaces(command, &q.allNamespaces)
 	flags := command.Flags()
 	flags.StringVarP(&q.selector, "selector", "l", "", "Selector of labels of the "+selected+", as for kubectl get.")
-	flags.StringSliceVar(&q.states, "state", nil, "Only those in one of these states: "+strings.Join(stateNames(), ", ")+".")
-	flags.StringSliceVar(&q.attributes, "attribute", nil, "Only those with a device that has this attribute or capacity: NAME=VALUE, such as model=H100. Several must all match.")
+	flags.StringSliceVar(&q.States, "state", nil, "Only those in one of these states: "+strings.Join(stateNames(), ", ")+".")
+	flags.StringSliceVar(&q.Attributes, "attribute", nil, "Only those with a device that has this attribute or capacity: NAME=VALUE, such as model=H100. Several must all match.")
 	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -50,12 +51,12 @@ func stateNames() []string {
 
 // complete takes the arguments of the command, of which those without a kind are of that kind, and checks the flags.
 func (q *Question) complete(reach *reading.Flags, kind string, arguments []string) error {
-	for _, state := range q.states {
+	for _, state := range q.States {
 		if !slices.Contains(stateNames(), state) {
 			return cli.NotFound(fmt.Sprintf("parse --state %s: there is no such state", state), state, stateNames(), "it is one of "+strings.Join(stateNames(), ", "))
 		}
 	}
-	for _, attribute := range q.attributes {
+	for _, attribute := range q.Attributes {
 		if name, _, found := strings.Cut(attribute, "="); !found || name == "" {
 			return fmt.Errorf("parse --attribute %s: write NAME=VALUE, such as model=H100", attribute)
 		}
@@ -96,12 +97,12 @@ func (q *Question) IsNamed() bool { return len(q.Pods)+len(q.Claims) > 0 }
 
 // SelectsState reports whether the user asks for a state.
 func (q *Question) SelectsState(state usage.State) bool {
-	return len(q.states) == 0 || slices.Contains(q.states, string(state))
+	return len(q.States) == 0 || slices.Contains(q.States, string(state))
 }
 
 // SelectsDevice reports whether a device has the attributes that the user asks for.
 func (q *Question) SelectsDevice(device *usage.Device) bool {
-	for _, attribute := range q.attributes {
+	for _, attribute := range q.Attributes {
 		name, want, _ := strings.Cut(attribute, "=")
 		if device == nil {
 			return false
@@ -123,11 +124,11 @@ func (q *Question) DescribeScope() string {
 	if q.selector != "" {
 		with = append(with, "-l "+q.selector)
 	}
-	if len(q.states) > 0 {
-		with = append(with, "--state "+strings.Join(q.states, ","))
+	if len(q.States) > 0 {
+		with = append(with, "--state "+strings.Join(q.States, ","))
 	}
-	if len(q.attributes) > 0 {
-		with = append(with, "--attribute "+strings.Join(q.attributes, ","))
+	if len(q.Attributes) > 0 {
+		with = append(with, "--attribute "+strings.Join(q.Attributes, ","))
 	}
 	if len(with) > 0 {
 		scope += " with " + strings.Join(with, " and ")

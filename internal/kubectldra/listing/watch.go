@@ -239,7 +239,7 @@ func (f *follower) redraw(answer *Answer) error {
 	layout.Width, layout.Height = width, height-strings.Count(note.String(), "\n")
 	var text strings.Builder
 	if len(answer.Rows) > 0 {
-		if err := answer.newTables(answer.Rows).Print(&text, layout); err != nil {
+		if err := answer.Tables().Print(&text, layout); err != nil {
 			return err
 		}
 	}
