@@ -27,6 +27,9 @@ func (p *pool) String() string { return p.driver + "/" + p.name }
 
 func (p *pool) generation() int64 { return p.newest[0].Spec.Pool.Generation }
 
+// isOfSeveralNodes reports whether nodes share the name of the pool, which is what its other faults come from.
+func (p *pool) isOfSeveralNodes() bool { return len(nodesOf(slices.Concat(p.newest, p.old))) > 1 }
+
 func groupPools(all []*resourcev1.ResourceSlice) []*pool {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b *resourcev1.ResourceSlice) int {
 		return cmp.Or(cmp.Compare(a.Spec.Driver, b.Spec.Driver), cmp.Compare(a.Spec.Pool.Name, b.Spec.Pool.Name),
@@ -86,7 +89,7 @@ func findIncompletePools(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for _, p := range w.pools {
 		count := p.newest[0].Spec.Pool.ResourceSliceCount
-		if int64(len(p.newest)) == count || p.isBeingWritten(w.Now) {
+		if int64(len(p.newest)) == count || p.isBeingWritten(w.Now) || p.isOfSeveralNodes() {
 			continue
 		}
 		youngest := slices.MaxFunc(p.newest, func(a, b *resourcev1.ResourceSlice) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -115,7 +118,7 @@ func findInvalidPools(_ context.Context, w *World) []Finding {
 				holders[name] = slice.Name
 			}
 		}
-		if len(evidence) > 0 && len(nodesOf(p.newest)) < 2 { // else it is another finding
+		if len(evidence) > 0 && !p.isOfSeveralNodes() {
 			findings = append(findings, Finding{Object: p.String(), Evidence: strings.Join(evidence, "; "), Fix: deleteSlices(p.newest) + " # the driver writes the pool anew, if it runs"})
 		}
 	}
@@ -151,7 +154,7 @@ func findSharedPoolNames(_ context.Context, w *World) []Finding {
 func findStaleSlices(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for _, p := range w.pools {
-		if len(p.old) == 0 || p.isBeingWritten(w.Now) {
+		if len(p.old) == 0 || p.isBeingWritten(w.Now) || p.isOfSeveralNodes() {
 			continue
 		}
 		var of []string

@@ -28,12 +28,6 @@ func summarize(w *World, findings []Finding) string {
 	for i := range findings {
 		counts[findings[i].Level]++
 	}
-	devices := 0
-	for _, p := range w.pools {
-		for _, slice := range p.newest {
-			devices += len(slice.Spec.Devices)
-		}
-	}
 	text := "no problems"
 	if counts[Problem] > 0 {
 		text = countOf(counts[Problem], "problem")
@@ -41,7 +35,23 @@ func summarize(w *World, findings []Finding) string {
 	if counts[Hint] > 0 {
 		text += " and " + countOf(counts[Hint], "hint")
 	}
-	return fmt.Sprintf("%s in %s with %s, %s", text, countOf(len(w.pools), "pool"), countOf(devices, "device"), countOf(len(w.Claims), "claim"))
+	var looked []string
+	if !w.IsWithoutSlices {
+		devices := 0
+		for _, p := range w.pools {
+			for _, slice := range p.newest {
+				devices += len(slice.Spec.Devices)
+			}
+		}
+		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(devices, "device")))
+	}
+	if !w.IsWithoutClaims {
+		looked = append(looked, countOf(len(w.Claims), "claim"))
+	}
+	if len(looked) == 0 {
+		return "nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"
+	}
+	return text + " found in " + strings.Join(looked, ", ")
 }
 
 // show prints findings for people, those of one kind together.
@@ -54,7 +64,7 @@ func show(out io.Writer, summary string, findings []Finding, skipped []string) e
 			end++
 		}
 		first := &findings[begin]
-		fmt.Fprintf(&text, "\n%s %s: %d: %s\n", strings.ToUpper(string(first.Level)), first.Check, end-begin, titleOf(first.Check))
+		fmt.Fprintf(&text, "\n%s %s (%d): %s\n", strings.ToUpper(string(first.Level)), first.Check, end-begin, titleOf(first.Check))
 		for i := begin; i < min(end, begin+mostShown); i++ {
 			fmt.Fprintf(&text, "  %s: %s\n    %s\n", findings[i].Object, findings[i].Evidence, findings[i].Fix)
 		}

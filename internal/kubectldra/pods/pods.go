@@ -20,7 +20,7 @@ import (
 func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "pods [NAME... | claim/NAME...]",
-		Aliases: []string{"pod", "po"},
+		Aliases: []string{"po"},
 		Short:   "Show which Pod has which device.",
 		Long: `Show which Pod has which device: a row for each device of a Pod, and one for each
 claim of a Pod that has no device yet.
