@@ -2,8 +2,10 @@ package listing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +69,9 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 
 // show prints the answer, and then what it lacks.
 func (l *lister) show(objects usage.Objects) error {
+	if objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims") {
+		return refuseBlind(l.reader.Unseen())
+	}
 	answer := l.answer(objects)
 	if len(answer.Rows) > 0 || !l.print.IsForPeople() {
 		if err := l.print.Print(l.streams.Out, answer.Tables(), listObjects(answer.Rows)); err != nil {
@@ -77,6 +82,15 @@ func (l *lister) show(objects usage.Objects) error {
 	}
 	printing.Unseen(l.streams.ErrOut, l.reader.Unseen())
 	return answer.Missing
+}
+
+// refuseBlind says that nothing can be answered, and why.
+func refuseBlind(unseen []reading.Unseen) error {
+	reasons := make([]string, len(unseen))
+	for i := range unseen {
+		reasons[i] = printing.DescribeUnseen(unseen[i])
+	}
+	return errors.New(strings.Join(reasons, "\n"))
 }
 
 func (l *lister) answer(objects usage.Objects) *Answer {

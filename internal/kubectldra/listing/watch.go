@@ -57,6 +57,9 @@ func (l *lister) watch(ctx context.Context) (err error) {
 	defer ticker.Stop()
 	for {
 		if w.hasSynced() {
+			if objects := w.currentObjects(); objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims") {
+				return refuseBlind(l.reader.Unseen())
+			}
 			if err := f.update(w.changes.Load()+w.rules.Changes(), w.currentObjects); err != nil {
 				return err
 			}
