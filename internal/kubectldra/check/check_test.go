@@ -239,5 +239,5 @@ func TestTables(t *testing.T) {
 	unseen.Slices, unseen.IsWithoutSlices = nil, true
 	tabletest.Golden(t, map[string]func(out io.Writer) error{"show": shows(broken), "show-healthy": shows(healthy()), "show-unseen": shows(unseen)}, tabletest.Node)
 	unseen.IsWithoutClaims = true
-	require.Equal(t, "nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", summarize(unseen, nil))
+	require.Equal(t, "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", summarize(unseen, nil))
 }

@@ -83,7 +83,7 @@ func findNodesNotReady(_ context.Context, w *World) []Finding {
 
 func describeNotReady(w *World, node *corev1.Node) string {
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
 			text := fmt.Sprintf("Ready is %s since %s", condition.Status, duration.HumanDuration(w.Now.Sub(condition.LastTransitionTime.Time)))
 			if condition.Message != "" {
 				text += ": " + strings.TrimSuffix(condition.Message, ".")
@@ -91,7 +91,11 @@ func describeNotReady(w *World, node *corev1.Node) string {
 			return text
 		}
 	}
-	return "the node has no condition Ready"
+	var taints []string
+	for _, taint := range node.Spec.Taints {
+		taints = append(taints, taint.ToString())
+	}
+	return "it has the taints " + strings.Join(taints, ", ")
 }
 
 // nodeOfClaim is the node on which the devices of a claim are, or where its Pod runs.

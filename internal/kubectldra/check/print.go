@@ -28,7 +28,7 @@ func summarize(w *World, findings []Finding) string {
 	for i := range findings {
 		counts[findings[i].Level]++
 	}
-	text := "no problems"
+	text := "No problems"
 	if counts[Problem] > 0 {
 		text = countOf(counts[Problem], "problem")
 	}
@@ -49,7 +49,7 @@ func summarize(w *World, findings []Finding) string {
 		looked = append(looked, countOf(len(w.Claims), "claim"))
 	}
 	if len(looked) == 0 {
-		return "nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"
+		return "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"
 	}
 	return text + " found in " + strings.Join(looked, ", ")
 }

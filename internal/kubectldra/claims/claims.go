@@ -68,7 +68,7 @@ func answer(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 			chosen = append(chosen, claim)
 		}
 	}
-	a := &listing.Answer{Title: summarize(chosen), Columns: claimColumns(q.Namespace == ""), Nothing: "there is no claim " + q.DescribeScope()}
+	a := &listing.Answer{Title: summarize(chosen), Columns: claimColumns(q.Namespace == ""), Nothing: "There is no claim " + q.DescribeScope()}
 	a.AgeColumn = slices.IndexFunc(a.Columns, func(column output.Column) bool { return column.Name == "since" })
 	for _, claim := range chosen {
 		a.Rows = append(a.Rows, newRow(q, claim))

@@ -25,7 +25,8 @@ func ask(change func(*listing.Question)) *listing.Answer {
 func TestTables(t *testing.T) {
 	prints := func(q listing.Question, format output.Format) func(out io.Writer) error {
 		return func(out io.Writer) error {
-			return ask(func(asked *listing.Question) { asked.Namespace = q.Namespace }).Tables().Print(out, output.Layout{Format: format, Width: screen.Width(out)})
+			a := ask(func(asked *listing.Question) { asked.Namespace = q.Namespace })
+			return a.Print(out, a.Rows, output.Layout{Format: format, Width: screen.Width(out)})
 		}
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
@@ -67,7 +68,7 @@ func TestChoosing(t *testing.T) {
 			require.EqualError(t, a.Missing, test.missing)
 		})
 	}
-	require.Equal(t, "there is no claim in namespace none", answer(&listing.Question{Namespace: "none"}, usage.NewCluster(usage.Objects{})).Nothing)
+	require.Equal(t, "There is no claim in namespace none", answer(&listing.Question{Namespace: "none"}, usage.NewCluster(usage.Objects{})).Nothing)
 }
 
 // TestObjects has what programs read.

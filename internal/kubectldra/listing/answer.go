@@ -3,6 +3,7 @@ package listing
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -43,18 +44,22 @@ func (a *Answer) isShownAs(row, other Row) bool {
 	return slices.Equal(slices.Delete(slices.Clone(row.Cells), a.AgeColumn, a.AgeColumn+1), slices.Delete(slices.Clone(other.Cells), a.AgeColumn, a.AgeColumn+1))
 }
 
-// Tables makes the table of all rows.
-func (a *Answer) Tables() output.Tables { return a.newTables(a.Rows) }
-
-func (a *Answer) newTables(rows []Row) output.Tables {
-	table := &output.Rows{Title: a.Title, Columns: a.Columns}
+// Print prints the answer for people: its title, and some of its rows below.
+func (a *Answer) Print(out io.Writer, rows []Row, layout output.Layout) error {
+	table := &output.Rows{Columns: a.Columns}
 	for _, row := range rows {
 		table.Add(row.Cells...)
 		if row.IsProblem {
 			table.Mark()
 		}
 	}
-	return output.Tables{table}
+	if a.Title != "" && !layout.NoHeaders {
+		if err := output.Text(out, a.Title+"\n\n"); err != nil {
+			return err
+		}
+		layout.Height = max(0, layout.Height-2)
+	}
+	return output.Tables{table}.Print(out, layout)
 }
 
 func listObjects(rows []Row) []any {

@@ -74,7 +74,7 @@ func (l *lister) show(objects usage.Objects) error {
 	}
 	answer := l.answer(objects)
 	if len(answer.Rows) > 0 || !l.print.IsForPeople() {
-		if err := l.print.Print(l.streams.Out, answer.Tables(), listObjects(answer.Rows)); err != nil {
+		if err := l.printRows(answer, answer.Rows); err != nil {
 			return err
 		}
 	} else if answer.Missing == nil {
@@ -82,6 +82,13 @@ func (l *lister) show(objects usage.Objects) error {
 	}
 	printing.Unseen(l.streams.ErrOut, l.reader.Unseen())
 	return answer.Missing
+}
+
+func (l *lister) printRows(answer *Answer, rows []Row) error {
+	if l.print.IsForPeople() {
+		return answer.Print(l.streams.Out, rows, l.print.Layout(l.streams.Out))
+	}
+	return l.print.Print(l.streams.Out, nil, listObjects(rows))
 }
 
 // refuseBlind says that nothing can be answered, and why.

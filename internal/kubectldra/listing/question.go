@@ -3,6 +3,7 @@ package listing
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (q *Question) addFlags(command *cobra.Command, selected string) {
 	flags := command.Flags()
 	flags.StringVarP(&q.selector, "selector", "l", "", "Selector of labels of the "+selected+", as for kubectl get.")
 	flags.StringSliceVar(&q.States, "state", nil, "Only those in one of these states: "+strings.Join(stateNames(), ", ")+".")
-	flags.StringSliceVar(&q.Attributes, "attribute", nil, "Only those with a device that has this attribute or capacity: NAME=VALUE, such as model=H100. Several must all match.")
+	flags.StringArrayVar(&q.Attributes, "attribute", nil, "Only those with a device that has this attribute or capacity: NAME=VALUE, NAME!=VALUE, or NAME. NAME is with or without its domain, VALUE may have *. Give several to require all.")
 	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -57,8 +58,9 @@ func (q *Question) complete(reach *reading.Flags, kind string, arguments []strin
 		}
 	}
 	for _, attribute := range q.Attributes {
-		if name, _, found := strings.Cut(attribute, "="); !found || name == "" {
-			return fmt.Errorf("parse --attribute %s: write NAME=VALUE, such as model=H100", attribute)
+		name, _, hasValue := strings.Cut(attribute, "=")
+		if name == "" || name == "!" || !hasValue && strings.HasSuffix(name, "!") {
+			return fmt.Errorf("parse --attribute %q: write NAME=VALUE, NAME!=VALUE or NAME, such as model=*H100*", attribute)
 		}
 	}
 	if _, err := labels.Parse(q.selector); err != nil {
@@ -103,15 +105,26 @@ func (q *Question) SelectsState(state usage.State) bool {
 // SelectsDevice reports whether a device has the attributes that the user asks for.
 func (q *Question) SelectsDevice(device *usage.Device) bool {
 	for _, attribute := range q.Attributes {
-		name, want, _ := strings.Cut(attribute, "=")
+		name, pattern, hasValue := strings.Cut(attribute, "=")
+		name, isUnlike := strings.CutSuffix(name, "!")
 		if device == nil {
 			return false
 		}
-		if has, found := device.Attribute(name); !found || has != want {
+		value, found := device.Attribute(name)
+		if !hasValue && !found || hasValue && (found && matchesPattern(value, pattern)) == isUnlike {
 			return false
 		}
 	}
 	return true
+}
+
+// matchesPattern reports whether a text is a pattern, in which * stands for anything.
+func matchesPattern(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile("^(?s:" + strings.Join(parts, ".*") + ")$").MatchString(text)
 }
 
 // DescribeScope says where was looked, for an answer that has nothing.

@@ -206,7 +206,7 @@ func (f *follower) update(changes uint64, objects func() usage.Objects) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return f.print.Print(f.streams.Out, answer.newTables(rows), listObjects(rows))
+	return f.printRows(answer, rows)
 }
 
 // changedRows returns the rows that differ from those of the last answer but for their ages, and those that have
@@ -242,7 +242,7 @@ func (f *follower) redraw(answer *Answer) error {
 	layout.Width, layout.Height = width, height-strings.Count(note.String(), "\n")
 	var text strings.Builder
 	if len(answer.Rows) > 0 {
-		if err := answer.Tables().Print(&text, layout); err != nil {
+		if err := answer.Print(&text, answer.Rows, layout); err != nil {
 			return err
 		}
 	}

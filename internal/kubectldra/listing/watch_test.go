@@ -72,7 +72,7 @@ func TestWatch(t *testing.T) {
 		go func() { ended <- l.watch(ctx) }()
 		time.Sleep(5 * time.Second)
 		first := out.take()
-		require.Regexp(t, `^all\nPOD +STATE +SINCE\ntrain +allocated.*\nwants +waiting.*\n$`, first)
+		require.Regexp(t, `^all\n\nPOD +STATE +SINCE\ntrain +allocated.*\nwants +waiting.*\n$`, first)
 
 		time.Sleep(5 * time.Minute)
 		require.Empty(t, out.take(), "only ages have changed")
@@ -110,7 +110,7 @@ func TestFlags(t *testing.T) {
 	t.Parallel()
 	reach := reading.NewFlags()
 	require.EqualError(t, (&Question{States: []string{"prepard"}}).complete(reach, "pods", nil), "parse --state prepard: there is no such state: did you mean prepared?")
-	require.EqualError(t, (&Question{Attributes: []string{"model"}}).complete(reach, "pods", nil), "parse --attribute model: write NAME=VALUE, such as model=H100")
+	require.EqualError(t, (&Question{Attributes: []string{"=H100"}}).complete(reach, "pods", nil), `parse --attribute "=H100": write NAME=VALUE, NAME!=VALUE or NAME, such as model=*H100*`)
 	require.ErrorContains(t, (&Question{selector: "a in"}).complete(reach, "pods", nil), "parse --selector: ")
 	require.EqualError(t, (&Question{selector: "a=b"}).complete(reach, "pods", []string{"x"}), "names cannot be given with -l or -A")
 }

@@ -46,7 +46,7 @@ The state of a device is, for its Pod:
   kubectl dra pods -A --state failing,unhealthy,tainted,gone
 
   # The Pods on a kind of device
-  kubectl dra pods -A --attribute model=H100`,
+  kubectl dra pods -A --attribute model=*H100*`,
 	}
 	listing.AddTo(command, listing.Kind{Name: "pods", Answer: answer}, reach, streams)
 	return command
@@ -65,7 +65,7 @@ func answer(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 			chosen = append(chosen, use)
 		}
 	}
-	a := &listing.Answer{Title: summarize(chosen), Columns: podColumns(q.Namespace == ""), Nothing: "no Pod has or wants a device " + q.DescribeScope()}
+	a := &listing.Answer{Title: summarize(chosen), Columns: podColumns(q.Namespace == ""), Nothing: "No Pod has or wants a device " + q.DescribeScope()}
 	a.AgeColumn = slices.IndexFunc(a.Columns, func(column output.Column) bool { return column.Name == "since" })
 	for _, use := range chosen {
 		a.Rows = append(a.Rows, newRow(q, use))

@@ -25,7 +25,8 @@ func ask(change func(*listing.Question)) *listing.Answer {
 func TestTables(t *testing.T) {
 	prints := func(q listing.Question, format output.Format) func(out io.Writer) error {
 		return func(out io.Writer) error {
-			return ask(func(asked *listing.Question) { asked.Namespace = q.Namespace }).Tables().Print(out, output.Layout{Format: format, Width: screen.Width(out)})
+			a := ask(func(asked *listing.Question) { asked.Namespace = q.Namespace })
+			return a.Print(out, a.Rows, output.Layout{Format: format, Width: screen.Width(out)})
 		}
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
@@ -50,10 +51,12 @@ func TestChoosing(t *testing.T) {
 		pods    []string
 		missing string
 	}{
-		"Pod":       {func(q *listing.Question) { q.Pods = []string{"serve", "sick"} }, []string{"serve", "sick"}, ""},
-		"claim":     {func(q *listing.Question) { q.Claims = []string{"train-gpus"} }, []string{tabletest.Pod, tabletest.Pod}, ""},
-		"state":     {func(q *listing.Question) { q.States = []string{"gone", "waiting"} }, []string{"gone", "unmade", "wants"}, ""},
-		"attribute": {func(q *listing.Question) { q.Attributes = []string{"memory=80Gi", "uuid=GPU-b-gpu-0"} }, []string{"tainted"}, ""},
+		"Pod":   {func(q *listing.Question) { q.Pods = []string{"serve", "sick"} }, []string{"serve", "sick"}, ""},
+		"claim": {func(q *listing.Question) { q.Claims = []string{"train-gpus"} }, []string{tabletest.Pod, tabletest.Pod}, ""},
+		"state": {func(q *listing.Question) { q.States = []string{"gone", "waiting"} }, []string{"gone", "unmade", "wants"}, ""},
+		"attribute": {func(q *listing.Question) {
+			q.Attributes = []string{"memory", "productName=*H100*", "uuid!=GPU-b-gpu-1", "uuid=GPU-b-gpu-0"}
+		}, []string{"tainted"}, ""},
 		"no such Pod": {
 			func(q *listing.Question) { q.Pods = []string{"srve", "bare"} }, nil,
 			`there is no Pod "srve" in namespace ml: did you mean serve?; Pod bare uses no device: it has no claim`,
@@ -72,7 +75,7 @@ func TestChoosing(t *testing.T) {
 		})
 	}
 	none := ask(func(q *listing.Question) { q.States, q.Attributes = []string{"prepared"}, []string{"model=A100"} })
-	require.Equal(t, "no Pod has or wants a device in namespace ml with --state prepared and --attribute model=A100", none.Nothing)
+	require.Equal(t, "No Pod has or wants a device in namespace ml with --state prepared and --attribute model=A100", none.Nothing)
 }
 
 // TestObjects has what programs read.

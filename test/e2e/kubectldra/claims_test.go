@@ -51,10 +51,13 @@ func newCluster(t *testing.T, options cluster.Options) *users {
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	u.account("default")
-	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "h100-0"},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	node.Spec.Taints = nil // a controller takes the one that each new node has
+	_, err = client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	_, err = client.ResourceV1().ResourceSlices().Create(t.Context(), gpus("h100-0"), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -254,7 +257,7 @@ func TestClaims(t *testing.T) {
 	kubeconfig := u.cluster.Kubeconfig()
 	r := u.run(kubeconfig, "claim", "train", "-n", namespace)
 	require.Zero(t, r.code, r)
-	require.Regexp(t, `^claim ml/train is prepared since \S+: gpu.example.com/h100-0/gpu-0 \(H100\) for Pod train\n  held by pods/train on node h100-0: Pending\n`, r.out)
+	require.Regexp(t, `^Claim ml/train is prepared since \S+: gpu.example.com/h100-0/gpu-0 \(H100\) for Pod train\n  held by pods/train on node h100-0: Pending\n`, r.out)
 	require.Regexp(t, `(?m)^\d{4}-\S+ +\S+ +claim +created `, r.out)
 	require.Regexp(t, `(?m)^\S+ +\S+ +claim +allocated +gpu=gpu.example.com/h100-0/gpu-0$`, r.out)
 	require.Regexp(t, `(?m)^\d{4}-\S+ +\S+ +claim +prepared +for pods/train$`, r.out)
@@ -263,7 +266,7 @@ func TestClaims(t *testing.T) {
 
 	r = u.run(kubeconfig, "check")
 	require.Zero(t, r.code, r)
-	require.Regexp(t, `^no problems found in 1 pool with 2 devices, 2 claims\n`, r.out)
+	require.Regexp(t, `^No problems found in 1 pool with 2 devices, 2 claims\n`, r.out)
 
 	// The Pod goes, and no controller releases its claim.
 	require.NoError(t, u.client.CoreV1().Pods(namespace).Delete(t.Context(), "train", *metav1.NewDeleteOptions(0)))

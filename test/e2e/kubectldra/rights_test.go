@@ -125,7 +125,7 @@ func (u *users) memberSeesOwn(member string) {
 	u.Helper()
 	r := u.run(member, "pods", "-n", namespace)
 	require.Zero(u, r.code, r)
-	require.Regexp(u, `^1 Pod has 1 device, 1 waits: kubectl dra why wants -n ml\n`, r.out)
+	require.Regexp(u, `^1 Pod has 1 device, 1 waits: kubectl dra why wants -n ml\n\n`, r.out)
 	require.Regexp(u, `(?m)^train +train +gpu.example.com +h100-0 +gpu-0 +<none> +prepared `, r.out)
 	require.Contains(u, r.errOut, "cannot list resourceslices: ask for the ClusterRole dra-viewer")
 
@@ -134,7 +134,7 @@ func (u *users) memberSeesOwn(member string) {
 	require.Regexp(u, `(?m)^train +prepared .* gpu.example.com/h100-0/gpu-0 `, r.out)
 	r = u.run(member, "claim", "train", "-n", namespace)
 	require.Zero(u, r.code, r)
-	require.Contains(u, r.out, "claim ml/train is prepared since ")
+	require.Contains(u, r.out, "Claim ml/train is prepared since ")
 
 	r = u.run(member, "check")
 	require.Less(u, r.code, 2, r)
