@@ -1,2 +1,3 @@
-// Package kubectldra runs the plugin of kubectl against real API servers.
+// Package kubectldra runs the plugin of kubectl on a cluster without kwok-dra and without kwok: tests write what
+// drivers and kubelets would.
 package kubectldra
