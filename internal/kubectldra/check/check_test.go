@@ -2,17 +2,23 @@ package check
 
 import (
 	"io"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/objectstest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
@@ -238,6 +244,32 @@ func TestTables(t *testing.T) {
 	unseen.Unseen = map[string]bool{"resourceslices": true, "nodes": true}
 	unseen.Slices, unseen.IsWithoutSlices = nil, true
 	tabletest.Golden(t, map[string]func(out io.Writer) error{"show": shows(broken), "show-healthy": shows(healthy()), "show-unseen": shows(unseen)}, tabletest.Node)
+	unseen.Namespace = "ml"
+	require.Equal(t, "No problems found in 1 claim in namespace ml", summarize(unseen, nil))
 	unseen.IsWithoutClaims = true
 	require.Equal(t, "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", summarize(unseen, nil))
+}
+
+// TestRead: a user of one namespace gets what can be said of its claims, and slices are read once.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(objectstest.Slice("a", "gpu-0"), objectstest.Claim("train", "a", []string{"gpu-0"}, "train"), objectstest.Pod("train", "a", "train"))
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource := action.GetResource().Resource
+		isForbidden := resource == "nodes" || action.GetNamespace() == "" && slices.Contains([]string{"pods", "resourceclaims", "resourceclaimtemplates"}, resource)
+		return isForbidden, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+	})
+	w, err := read(t.Context(), reading.NewReaderOf(client), "ml", false)
+	require.NoError(t, err)
+	require.Equal(t, "ml", w.Namespace)
+	require.Len(t, w.Claims, 1)
+	require.True(t, w.Unseen["nodes"])
+	require.False(t, w.Unseen["resourceclaims"])
+	lists := 0
+	for _, action := range client.Actions() {
+		if action.GetResource().Resource == "resourceslices" {
+			lists++
+		}
+	}
+	require.Equal(t, 1, lists)
 }

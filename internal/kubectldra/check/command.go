@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,36 +77,44 @@ you may list. The exit code is 1 if there are problems.`,
 	return command
 }
 
-// read reads a cluster. What the user may not list in all namespaces is read in the user's own.
+// read reads a cluster. Where the user may not list the claims of all namespaces, those of the user's own are read.
 func read(ctx context.Context, reader *reading.Reader, own string, isOwnOnly bool) (*World, error) {
-	namespace := ""
-	if isOwnOnly {
-		namespace = own
-	}
-	w, err := readIn(ctx, reader, namespace)
-	if err == nil && namespace == "" && w.IsWithoutClaims {
-		w, err = readIn(ctx, reader, own)
-	}
-	return w, err
-}
-
-func readIn(ctx context.Context, reader *reading.Reader, namespace string) (*World, error) {
 	w := &World{Now: time.Now(), Unseen: map[string]bool{}}
-	before := len(reader.Unseen())
+	if isOwnOnly {
+		w.Namespace = own
+	}
 	var rules []*resourcev1.DeviceTaintRule
-	err := reading.InParallel(
+	err := reading.InParallel(append(w.namespacedReads(ctx, reader),
 		func() (err error) { w.Slices, w.Writers, err = reader.SlicesAndWriters(ctx); return err },
-		func() (err error) { w.Claims, err = reader.Claims(ctx, namespace); return err },
-		func() (err error) { w.ClaimTemplates, err = reader.ClaimTemplates(ctx, namespace); return err },
-		func() (err error) { w.Pods, err = reader.Pods(ctx, namespace, ""); return err },
 		func() (err error) { w.Classes, err = reader.Classes(ctx); return err },
 		func() (err error) { w.Nodes, err = reader.Nodes(ctx); return err },
 		func() (err error) { rules, err = reader.TaintRules(ctx); return err },
-	)
+	)...)
+	if err == nil && isUnseen(reader, "resourceclaims", w.Namespace) && !isOwnOnly {
+		w.Namespace = own
+		err = reading.InParallel(w.namespacedReads(ctx, reader)...)
+	}
 	w.Rules = listing.ConvertRules(rules)
-	for _, unseen := range reader.Unseen()[before:] {
-		w.Unseen[unseen.Resource] = true
+	for _, resource := range []string{"pods", "resourceclaims", "resourceclaimtemplates"} {
+		w.Unseen[resource] = isUnseen(reader, resource, w.Namespace)
+	}
+	for _, resource := range []string{"resourceslices", "deviceclasses", "nodes", "devicetaintrules"} {
+		w.Unseen[resource] = isUnseen(reader, resource, "")
 	}
 	w.IsWithoutPods, w.IsWithoutClaims, w.IsWithoutSlices = w.Unseen["pods"], w.Unseen["resourceclaims"], w.Unseen["resourceslices"]
 	return w, err
+}
+
+func (w *World) namespacedReads(ctx context.Context, reader *reading.Reader) []func() error {
+	return []func() error{
+		func() (err error) { w.Claims, err = reader.Claims(ctx, w.Namespace); return err },
+		func() (err error) { w.ClaimTemplates, err = reader.ClaimTemplates(ctx, w.Namespace); return err },
+		func() (err error) { w.Pods, err = reader.Pods(ctx, w.Namespace, ""); return err },
+	}
+}
+
+func isUnseen(reader *reading.Reader, resource, namespace string) bool {
+	return slices.ContainsFunc(reader.Unseen(), func(unseen reading.Unseen) bool {
+		return unseen.Resource == resource && unseen.Namespace == namespace
+	})
 }

@@ -41,6 +41,8 @@ type Finding struct {
 type World struct {
 	usage.Objects
 	Now time.Time
+	// Namespace is that of the claims, or empty for all.
+	Namespace string
 	// Writers are the field managers of the specs of slices, by the names of slices.
 	Writers        map[string][]string
 	Classes        []*resourcev1.DeviceClass

@@ -46,7 +46,11 @@ func summarize(w *World, findings []Finding) string {
 		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(devices, "device")))
 	}
 	if !w.IsWithoutClaims {
-		looked = append(looked, countOf(len(w.Claims), "claim"))
+		claims := countOf(len(w.Claims), "claim")
+		if w.Namespace != "" {
+			claims += " in namespace " + w.Namespace
+		}
+		looked = append(looked, claims)
 	}
 	if len(looked) == 0 {
 		return "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"

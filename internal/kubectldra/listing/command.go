@@ -91,11 +91,13 @@ func (l *lister) printRows(answer *Answer, rows []Row) error {
 	return l.print.Print(l.streams.Out, nil, listObjects(rows))
 }
 
-// refuseBlind says that nothing can be answered, and why.
+// refuseBlind says that nothing can be answered, since claims cannot be read.
 func refuseBlind(unseen []reading.Unseen) error {
-	reasons := make([]string, len(unseen))
-	for i := range unseen {
-		reasons[i] = printing.DescribeUnseen(unseen[i])
+	var reasons []string
+	for _, lacked := range unseen {
+		if lacked.Resource == "resourceclaims" {
+			reasons = append(reasons, printing.DescribeUnseen(lacked))
+		}
 	}
 	return errors.New(strings.Join(reasons, "\n"))
 }
