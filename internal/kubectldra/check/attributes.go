@@ -58,27 +58,23 @@ func findOddDevices(_ context.Context, w *World) []Finding {
 func (w *World) groupProducts() []*productDevices {
 	known := map[[2]string]*productDevices{}
 	var all []*productDevices
-	for _, p := range w.pools {
-		for _, slice := range p.newest {
-			for i := range slice.Spec.Devices {
-				device := &slice.Spec.Devices[i]
-				described := inventory.Describe(p.driver, device, slice.Spec.Devices[i:i+1])
-				if described.Product == "" {
-					continue
-				}
-				key := [2]string{p.driver, described.Product}
-				if known[key] == nil {
-					known[key] = &productDevices{driver: p.driver, product: described.Product}
-					all = append(all, known[key])
-				}
-				of := known[key]
-				values := described.Attributes
-				for name, quantity := range described.Capacity {
-					values["capacity "+name] = quantity
-				}
-				of.ids, of.pools, of.values = append(of.ids, p.String()+"/"+device.Name), append(of.pools, p), append(of.values, values)
-			}
+	for _, device := range w.listDevices() {
+		p := device.pool
+		described := inventory.Describe(p.driver, device.Device, nil)
+		if described.Product == "" {
+			continue
 		}
+		key := [2]string{p.driver, described.Product}
+		if known[key] == nil {
+			known[key] = &productDevices{driver: p.driver, product: described.Product}
+			all = append(all, known[key])
+		}
+		of := known[key]
+		values := described.Attributes
+		for name, quantity := range described.Capacity {
+			values["capacity "+name] = quantity
+		}
+		of.ids, of.pools, of.values = append(of.ids, device.id()), append(of.pools, p), append(of.values, values)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -54,16 +55,7 @@ you may list. The exit code is 1 if there are problems.`,
 				return err
 			}
 			findings, skipped := Check(command.Context(), w)
-			if format.IsForPeople() {
-				err = show(streams.Out, summarize(w, findings), findings, skipped)
-			} else {
-				objects := make([]any, len(findings))
-				for i := range findings {
-					objects[i] = findings[i]
-				}
-				err = format.Print(streams.Out, nil, objects)
-			}
-			if err != nil {
+			if err := printFindings(streams.Out, format, w, findings, skipped); err != nil {
 				return err
 			}
 			printing.Unseen(streams.ErrOut, reader.Unseen())
@@ -75,6 +67,17 @@ you may list. The exit code is 1 if there are problems.`,
 	}
 	format.AddTo(command)
 	return command
+}
+
+func printFindings(out io.Writer, format *printing.Flags, w *World, findings []Finding, skipped []string) error {
+	if format.IsForPeople() {
+		return show(out, summarize(w, findings), findings, skipped)
+	}
+	objects := make([]any, len(findings))
+	for i := range findings {
+		objects[i] = findings[i]
+	}
+	return format.Print(out, nil, objects)
 }
 
 // read reads a cluster. Where the user may not list the claims of all namespaces, those of the user's own are read.

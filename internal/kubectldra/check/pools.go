@@ -30,6 +30,28 @@ func (p *pool) generation() int64 { return p.newest[0].Spec.Pool.Generation }
 // isOfSeveralNodes reports whether nodes share the name of the pool, which is what its other faults come from.
 func (p *pool) isOfSeveralNodes() bool { return len(nodesOf(slices.Concat(p.newest, p.old))) > 1 }
 
+// published is a device, with its slice and pool.
+type published struct {
+	*resourcev1.Device
+	slice *resourcev1.ResourceSlice
+	pool  *pool
+}
+
+func (d *published) id() string { return d.pool.String() + "/" + d.Name }
+
+// listDevices returns the devices of the newest generation of each pool.
+func (w *World) listDevices() []published {
+	var all []published
+	for _, p := range w.pools {
+		for _, slice := range p.newest {
+			for i := range slice.Spec.Devices {
+				all = append(all, published{&slice.Spec.Devices[i], slice, p})
+			}
+		}
+	}
+	return all
+}
+
 func groupPools(all []*resourcev1.ResourceSlice) []*pool {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b *resourcev1.ResourceSlice) int {
 		return cmp.Or(cmp.Compare(a.Spec.Driver, b.Spec.Driver), cmp.Compare(a.Spec.Pool.Name, b.Spec.Pool.Name),
@@ -103,26 +125,31 @@ func findIncompletePools(_ context.Context, w *World) []Finding {
 func findInvalidPools(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for _, p := range w.pools {
-		holders := map[string]string{}
-		var evidence []string
-		for _, slice := range p.newest {
-			if count := slice.Spec.Pool.ResourceSliceCount; count != p.newest[0].Spec.Pool.ResourceSliceCount {
-				evidence = append(evidence, fmt.Sprintf("slice %s says that the pool has %s, and %s says %d",
-					p.newest[0].Name, countOf(int(p.newest[0].Spec.Pool.ResourceSliceCount), "slice"), slice.Name, count))
-			}
-			for i := range slice.Spec.Devices {
-				name := slice.Spec.Devices[i].Name
-				if other, taken := holders[name]; taken {
-					evidence = append(evidence, fmt.Sprintf("device %s is in slice %s and in slice %s", name, other, slice.Name))
-				}
-				holders[name] = slice.Name
-			}
-		}
-		if len(evidence) > 0 && !p.isOfSeveralNodes() {
+		if evidence := p.contradictions(); len(evidence) > 0 && !p.isOfSeveralNodes() {
 			findings = append(findings, Finding{Object: p.String(), Evidence: strings.Join(evidence, "; "), Fix: deleteSlices(p.newest) + " # the driver writes the pool anew, if it runs"})
 		}
 	}
 	return findings
+}
+
+// contradictions says how the slices of a pool differ about its size, and which devices several of them have.
+func (p *pool) contradictions() []string {
+	holders := map[string]string{}
+	var all []string
+	first := p.newest[0]
+	for _, slice := range p.newest {
+		if count := slice.Spec.Pool.ResourceSliceCount; count != first.Spec.Pool.ResourceSliceCount {
+			all = append(all, fmt.Sprintf("slice %s says that the pool has %s, and %s says %d", first.Name, countOf(int(first.Spec.Pool.ResourceSliceCount), "slice"), slice.Name, count))
+		}
+		for i := range slice.Spec.Devices {
+			name := slice.Spec.Devices[i].Name
+			if other, taken := holders[name]; taken {
+				all = append(all, fmt.Sprintf("device %s is in slice %s and in slice %s", name, other, slice.Name))
+			}
+			holders[name] = slice.Name
+		}
+	}
+	return all
 }
 
 func findSharedPoolNames(_ context.Context, w *World) []Finding {
@@ -167,22 +194,27 @@ func findStaleSlices(_ context.Context, w *World) []Finding {
 	return findings
 }
 
+// writersOf returns the field managers of the slices of a pool.
+func (w *World) writersOf(p *pool) []string {
+	writers := map[string]bool{}
+	for _, slice := range p.newest {
+		for _, writer := range w.Writers[slice.Name] {
+			writers[writer] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(writers))
+}
+
 // findSeveralWriters compares the field managers of the slices of a driver's nodes, and of the slices of each pool. A
 // driver may have one program for its nodes and another for pools of the network.
 func findSeveralWriters(_ context.Context, w *World) []Finding {
 	nodesBy := map[string]map[string][]string{}
 	mixed := map[string][]string{}
 	for _, p := range w.pools {
-		writers := map[string]bool{}
-		for _, slice := range p.newest {
-			for _, writer := range w.Writers[slice.Name] {
-				writers[writer] = true
-			}
-		}
-		names := slices.Sorted(maps.Keys(writers))
-		if len(names) > 1 {
+		switch names := w.writersOf(p); {
+		case len(names) > 1:
 			mixed[p.driver] = append(mixed[p.driver], fmt.Sprintf("pool %s by %s", p.name, strings.Join(names, " and ")))
-		} else if len(names) == 1 && nodeOf(p.newest[0]) != "" {
+		case len(names) == 1 && nodeOf(p.newest[0]) != "":
 			if nodesBy[p.driver] == nil {
 				nodesBy[p.driver] = map[string][]string{}
 			}
@@ -190,10 +222,11 @@ func findSeveralWriters(_ context.Context, w *World) []Finding {
 		}
 	}
 	for driver, byWriter := range nodesBy {
-		if len(byWriter) > 1 {
-			for _, writer := range slices.Sorted(maps.Keys(byWriter)) {
-				mixed[driver] = append(mixed[driver], fmt.Sprintf("the pools of %s by %s", firstFew(byWriter[writer]), writer))
-			}
+		if len(byWriter) < 2 {
+			continue
+		}
+		for _, writer := range slices.Sorted(maps.Keys(byWriter)) {
+			mixed[driver] = append(mixed[driver], fmt.Sprintf("the pools of %s by %s", firstFew(byWriter[writer]), writer))
 		}
 	}
 	var findings []Finding

@@ -37,13 +37,7 @@ func summarize(w *World, findings []Finding) string {
 	}
 	var looked []string
 	if !w.IsWithoutSlices {
-		devices := 0
-		for _, p := range w.pools {
-			for _, slice := range p.newest {
-				devices += len(slice.Spec.Devices)
-			}
-		}
-		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(devices, "device")))
+		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(len(w.listDevices()), "device")))
 	}
 	if !w.IsWithoutClaims {
 		claims := countOf(len(w.Claims), "claim")

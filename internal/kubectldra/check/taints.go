@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -21,21 +22,14 @@ type tainted struct {
 func findTaints(_ context.Context, w *World) []Finding {
 	known := map[string]*tainted{}
 	users := w.usersOfDevices()
-	for _, p := range w.pools {
-		for _, slice := range p.newest {
-			for i := range slice.Spec.Devices {
-				device := &slice.Spec.Devices[i]
-				for _, taint := range w.cluster.TaintsOf(p.driver, p.name, device) {
-					group := known[p.driver+"\n"+usage.DescribeTaint(&taint)]
-					if group == nil {
-						group = &tainted{text: usage.DescribeTaint(&taint), fix: fixTaint(&taint, slice)}
-						known[p.driver+"\n"+group.text] = group
-					}
-					id := p.String() + "/" + device.Name
-					group.devices = append(group.devices, id)
-					group.used = append(group.used, users[id]...)
-				}
+	for _, device := range w.listDevices() {
+		for _, taint := range w.cluster.TaintsOf(device.pool.driver, device.pool.name, device.Device) {
+			key := device.pool.driver + "\n" + usage.DescribeTaint(&taint)
+			if known[key] == nil {
+				known[key] = &tainted{text: usage.DescribeTaint(&taint), fix: fixTaint(&taint, device.slice)}
 			}
+			known[key].devices = append(known[key].devices, device.id())
+			known[key].used = append(known[key].used, users[device.id()]...)
 		}
 	}
 	var findings []Finding
@@ -86,14 +80,7 @@ func findIdleRules(_ context.Context, w *World) []Finding {
 }
 
 func (w *World) selectsAnyDevice(rule *inventory.TaintRule) bool {
-	for _, p := range w.pools {
-		for _, slice := range p.newest {
-			for i := range slice.Spec.Devices {
-				if rule.Selects(p.driver, p.name, slice.Spec.Devices[i].Name) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.listDevices(), func(device published) bool {
+		return rule.Selects(device.pool.driver, device.pool.name, device.Name)
+	})
 }

@@ -61,7 +61,7 @@ func describePod(pod *corev1.Pod, consumer resourcev1.ResourceClaimConsumerRefer
 
 // headline is the answer in one line.
 func (s *Story) headline(now time.Time) string {
-	text := fmt.Sprintf("Claim %s/%s is %s", s.Namespace, s.Claim.Name, s.State)
+	text := fmt.Sprintf("Claim %s/%s is %s", s.Namespace, s.Name, s.State)
 	if s.Since != nil {
 		text += " since " + duration.HumanDuration(now.Sub(*s.Since))
 	}

@@ -98,8 +98,16 @@ func summarize(all []*usage.Claim) string {
 
 func claimColumns(hasNamespaces bool) []output.Column {
 	return []output.Column{
-		{Name: "namespace", Wide: !hasNamespaces}, {Name: "claim"}, {Name: "state"}, {Name: "since"}, {Name: "node", Wide: true}, {Name: "devices"},
-		{Name: "product", Spare: 2}, {Name: "uuids", Wide: true}, {Name: "pods", Spare: 1}, {Name: "reason"},
+		{Name: "namespace", Wide: !hasNamespaces},
+		{Name: "claim"},
+		{Name: "state"},
+		{Name: "since"},
+		{Name: "node", Wide: true},
+		{Name: "devices"},
+		{Name: "product", Spare: 2},
+		{Name: "uuids", Wide: true},
+		{Name: "pods", Spare: 1},
+		{Name: "reason"},
 	}
 }
 

@@ -69,7 +69,7 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 
 // show prints the answer, and then what it lacks.
 func (l *lister) show(objects usage.Objects) error {
-	if objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims") {
+	if l.isBlind(objects) {
 		return refuseBlind(l.reader.Unseen())
 	}
 	answer := l.answer(objects)
@@ -89,6 +89,11 @@ func (l *lister) printRows(answer *Answer, rows []Row) error {
 		return answer.Print(l.streams.Out, rows, l.print.Layout(l.streams.Out))
 	}
 	return l.print.Print(l.streams.Out, nil, listObjects(rows))
+}
+
+// isBlind reports whether nothing can be answered. Of Pods without their claims it is known what they wait for.
+func (l *lister) isBlind(objects usage.Objects) bool {
+	return objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims")
 }
 
 // refuseBlind says that nothing can be answered, since claims cannot be read.

@@ -56,13 +56,8 @@ func (l *lister) watch(ctx context.Context) (err error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if w.hasSynced() {
-			if objects := w.currentObjects(); objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims") {
-				return refuseBlind(l.reader.Unseen())
-			}
-			if err := f.update(w.changes.Load()+w.rules.Changes(), w.currentObjects); err != nil {
-				return err
-			}
+		if err := w.show(f); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -73,6 +68,17 @@ func (l *lister) watch(ctx context.Context) (err error) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// show shows what is known, once all has been read.
+func (w *watched) show(f *follower) error {
+	if !w.hasSynced() {
+		return nil
+	}
+	if w.isBlind(w.currentObjects()) {
+		return refuseBlind(w.reader.Unseen())
+	}
+	return f.update(w.changes.Load()+w.rules.Changes(), w.currentObjects)
 }
 
 func (l *lister) newWatched() *watched {

@@ -81,7 +81,7 @@ func summarize(uses []*usage.Use) string {
 	for _, use := range uses {
 		switch pod := use.Namespace + "/" + use.Pod; {
 		case use.Device != nil:
-			have[pod], devices[use.Device.ID()] = true, true
+			have[pod], devices[use.ID()] = true, true
 		case use.State == usage.Waiting:
 			wait[pod] = true
 			waiting = cmp.Or(waiting, use)
@@ -103,9 +103,20 @@ func verb(count int, one, many string) string {
 
 func podColumns(hasNamespaces bool) []output.Column {
 	return []output.Column{
-		{Name: "namespace", Wide: !hasNamespaces}, {Name: "pod"}, {Name: "node", Wide: true}, {Name: "claim", Spare: 2}, {Name: "request", Wide: true},
-		{Name: "driver", Spare: 1}, {Name: "pool", Spare: 3}, {Name: "device"}, {Name: "product", Spare: 4}, {Name: "uuid", Wide: true}, {Name: "share", Wide: true},
-		{Name: "state"}, {Name: "since"}, {Name: "reason"},
+		{Name: "namespace", Wide: !hasNamespaces},
+		{Name: "pod"},
+		{Name: "node", Wide: true},
+		{Name: "claim", Spare: 2},
+		{Name: "request", Wide: true},
+		{Name: "driver", Spare: 1},
+		{Name: "pool", Spare: 3},
+		{Name: "device"},
+		{Name: "product", Spare: 4},
+		{Name: "uuid", Wide: true},
+		{Name: "share", Wide: true},
+		{Name: "state"},
+		{Name: "since"},
+		{Name: "reason"},
 	}
 }
 

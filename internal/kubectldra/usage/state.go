@@ -2,6 +2,7 @@ package usage
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,12 +137,13 @@ func healthMessage(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceC
 			if ofClaim != podClaim || hasRequest && ofRequest != request {
 				continue
 			}
-			for _, health := range allocated.Resources {
+			isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1) && len(allocated.Resources) == 1
+			at := slices.IndexFunc(allocated.Resources, func(health corev1.ResourceHealth) bool {
 				isNamed := string(health.ResourceID) == result.Driver+"/"+result.Pool+"/"+result.Device
-				isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1) && len(allocated.Resources) == 1
-				if health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly) {
-					return messageOf(&health), true
-				}
+				return health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly)
+			})
+			if at >= 0 {
+				return messageOf(&allocated.Resources[at]), true
 			}
 		}
 	}
