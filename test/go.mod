@@ -34,7 +34,6 @@ require (
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/moby/term v0.5.2 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
-	k8s.io/cli-runtime v0.37.1 // indirect
 )
 
 require (

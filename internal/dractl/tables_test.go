@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // TestTablesAreRendered: each function that makes a table, or prints text as wide as the terminal, has a file

@@ -10,10 +10,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/check"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claim"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/devices"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/fit"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/nodes"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/overview"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/why"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
@@ -48,10 +52,14 @@ Exit codes:
 	reach := reading.NewFlags()
 	reach.AddTo(command)
 	command.AddCommand(
+		check.New(reach, streams),
+		claim.New(reach, streams),
+		claims.New(reach, streams),
 		devices.New(reach, streams),
 		fit.New(reach, streams),
 		nodes.New(reach, streams),
 		overview.New(reach, streams),
+		pods.New(reach, streams),
 		why.New(reach, streams),
 	)
 	return command

@@ -4,8 +4,8 @@ import (
 	"io"
 	"testing"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // TestTables renders each table of the package.

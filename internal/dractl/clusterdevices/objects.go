@@ -92,7 +92,7 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		pods := ConsumingPods(claim)
+		pods := facts.ConsumingPods(claim)
 		var used bool
 		var failure string
 		for _, pod := range pods {
@@ -114,18 +114,6 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 		}
 	}
 	return all
-}
-
-// ConsumingPods are the names of the Pods for which a claim is reserved.
-func ConsumingPods(claim *resourcev1.ResourceClaim) []string {
-	var pods []string
-	for _, consumer := range claim.Status.ReservedFor {
-		if consumer.Resource == "pods" && consumer.APIGroup == "" {
-			pods = append(pods, consumer.Name)
-		}
-	}
-	slices.Sort(pods)
-	return pods
 }
 
 // consumer is a Pod with claims.

@@ -167,7 +167,11 @@ func rowLines(cells []string, lines [][]*cell, between, width int) []string {
 		}
 		wrapped, height := make([][]string, len(columns)), 0
 		for j, c := range columns {
-			wrapped[j] = wrapText(cells[c.index], c.width, 0, orComma)
+			room := c.width
+			if len(columns) == 1 && width > 0 { // a word that is too wide is no reason for other lines to be
+				room = min(room, width-indent)
+			}
+			wrapped[j] = wrapText(cells[c.index], room, 0, orComma)
 			height = max(height, len(wrapped[j]))
 		}
 		before := ""

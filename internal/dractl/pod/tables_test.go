@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // TestTables renders each table of the package.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,14 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
 // pathIn is the path of a claim in the namespace default.
-func pathIn(t *testing.T, client kubernetes.Interface, claim string) []Step {
+func pathIn(t *testing.T, client kubernetes.Interface, claim string) []history.Step {
 	t.Helper()
 	s, err := readStory(t.Context(), client, "default", claim)
 	require.NoError(t, err)
-	return s.listSteps()
+	return s.ListSteps()
 }
 
 // TestPath has a claim that a driver reports on, and two Pods, of which one is
@@ -33,9 +36,9 @@ func TestPath(t *testing.T) {
 	late := pod("late", "a", "reported", scheduled, ready)
 	_, err := client.CoreV1().Pods("default").Update(t.Context(), late, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	steps := pathIn(t, client, "reported")
+	listed := pathIn(t, client, "reported")
 	var out strings.Builder
-	require.NoError(t, stepTable(steps).Print(&out, output.Table))
+	require.NoError(t, steps.StepTable(listed).Print(&out, output.Table))
 	require.Equal(t, `TIME                   AFTER   OBJECT                           STEP                             DETAIL
 2026-01-02T03:04:05Z   0s      claim                            created                          gpu wants 1 of gpu
 2026-01-02T03:04:06Z   1s      Pod late                         created                          <none>
@@ -49,8 +52,9 @@ func TestPath(t *testing.T) {
 `, out.String())
 
 	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "late", metav1.DeleteOptions{}))
-	steps = pathIn(t, client, "reported")
-	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankBound})
+	listed = pathIn(t, client, "reported")
+	gone := listed[slices.IndexFunc(listed, func(s history.Step) bool { return s.What == "gone" })]
+	require.Equal(t, []string{"Pod late", "the claim is still reserved for it"}, []string{gone.Object, gone.Detail})
 
 	_, err = readStory(t.Context(), client, "default", "none-such")
 	require.EqualError(t, err, `there is no claim "none-such" in namespace default: did you mean none?`)
@@ -66,9 +70,9 @@ func TestPathWritten(t *testing.T) {
 	})
 	runs := pod("two", "a", "shared")
 	runs.Status.Phase = corev1.PodRunning
-	steps := pathIn(t, fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "shared")
+	listed := pathIn(t, fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "shared")
 	var out strings.Builder
-	require.NoError(t, stepTable(steps).Print(&out, output.Table))
+	require.NoError(t, steps.StepTable(listed).Print(&out, output.Table))
 	require.Regexp(t, `(?m)^2026-01-02T03:04:10Z +5s +claim +devices written +last by kwok-dra$`, out.String())
 	require.Regexp(t, `(?m)^2026-01-02T03:04:11Z +6s +claim +prepared +for pods/one$`, out.String())
 	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +prepared +for pods/two, which runs: the Pod does not say when$`, out.String())

@@ -308,5 +308,5 @@ func (c *command) runClaim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.showView(viewSteps(s.listSteps()))
+	return c.showView(viewSteps(s.ListSteps()))
 }

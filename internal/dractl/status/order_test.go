@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 )
 
 // TestOrder has a claim that is made for a Pod and prepared within a second.
@@ -32,9 +33,9 @@ func TestOrder(t *testing.T) {
 	train.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(1)}}}}
 	client := fake.NewClientset(made, train,
 		event("train", "Scheduled", 420*time.Millisecond), event("train", "FailedScheduling", 90*time.Millisecond), event("train", "Pulled", time.Second+5*time.Millisecond))
-	steps := pathIn(t, client, "made")
+	listed := pathIn(t, client, "made")
 	var out strings.Builder
-	require.NoError(t, stepTable(steps).Print(&out, output.Table))
+	require.NoError(t, steps.StepTable(listed).Print(&out, output.Table))
 	require.Equal(t, `TIME                       AFTER   OBJECT      STEP                             DETAIL
 2026-01-02T03:04:05Z       0s      Pod train   created                          <none>
 2026-01-02T03:04:05Z       0s      claim       created                          gpu wants 1 of gpu
@@ -56,29 +57,9 @@ func TestOrder(t *testing.T) {
 `, out.String())
 
 	out.Reset()
-	require.NoError(t, output.Value(&out, output.JSON, steps))
+	require.NoError(t, output.Value(&out, output.JSON, listed))
 	require.Contains(t, out.String(), `"time": "2026-01-02T03:04:05Z"`)
 	require.Contains(t, out.String(), `"time": "2026-01-02T03:04:05.42Z"`)
-}
-
-// TestOrderFractions has two steps of a second in the order of their fractions,
-// and not of their ranks.
-func TestOrderFractions(t *testing.T) {
-	t.Parallel()
-	early, late := start.Add(time.Millisecond), start.Add(time.Minute)
-	steps := []Step{
-		{What: "no time", rank: rankReserved},
-		{What: "bound", Time: new(start.Add(2 * time.Millisecond)), rank: rankBound},
-		{What: "allocated", Time: &start, rank: rankAllocated},
-		{What: "waits", Time: &early, Object: "Pod", rank: rankWaiting},
-		{What: "other Pod", Time: &late, Object: "Pod", rank: rankPodCreated},
-	}
-	orderSteps(steps)
-	var names []string
-	for i := range steps {
-		names = append(names, steps[i].What)
-	}
-	require.Equal(t, []string{"allocated", "no time", "waits", "bound", "other Pod"}, names)
 }
 
 func event(pod, reason string, after time.Duration) *corev1.Event {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // longNames is a fleet with something of everything, and with names that are as long as they get.
@@ -84,7 +84,7 @@ func TestTables(t *testing.T) {
 			s, err := readStory(t.Context(), fake.NewClientset(longNames()...), "default", "train-gpus")
 			require.NoError(t, err)
 			c := c(out, output.Table)
-			return c.showView(viewSteps(s.listSteps()))
+			return c.showView(viewSteps(s.ListSteps()))
 		},
 	}
 	tabletest.Golden(t, tables, tabletest.Node, tabletest.Driver, tabletest.Pod)

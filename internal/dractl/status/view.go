@@ -16,6 +16,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // view is what a command shows of a cluster.
@@ -100,23 +103,23 @@ func (c *command) suggestNextOfNode(devices []clusterdevices.Device) string {
 	return next
 }
 
-func viewSteps(steps []Step) *view {
-	return &view{value: steps, tables: output.Tables{stepTable(steps)}}
+func viewSteps(listed []history.Step) *view {
+	return &view{value: listed, tables: output.Tables{steps.StepTable(listed)}}
 }
 
 // viewClaim returns what is known of a claim that may be gone by now.
 func viewClaim(l *follow.Live, namespace, name string) *view {
 	claim, found, err := l.Claims.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil || !found {
-		return &view{value: []Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
+		return &view{value: []history.Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
 	}
-	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: follow.Current[*corev1.Event](l.Events)}
-	for _, consumer := range clusterdevices.ConsumingPods(s.claim) {
+	s := &history.Story{Claim: claim.(*resourcev1.ResourceClaim), Pods: map[string]*corev1.Pod{}, Events: follow.Current[*corev1.Event](l.Events)}
+	for _, consumer := range facts.ConsumingPods(s.Claim) {
 		if pod, found, err := l.Pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
-			s.pods[consumer] = pod.(*corev1.Pod)
+			s.Pods[consumer] = pod.(*corev1.Pod)
 		}
 	}
-	return viewSteps(s.listSteps())
+	return viewSteps(s.ListSteps())
 }
 
 // showView shows a view once.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // TestTables renders the versions of a cluster with a sidecar, and of one without.

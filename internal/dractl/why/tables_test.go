@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/internal/tabletest"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
 // TestTables renders an answer with all its lines.

@@ -15,6 +15,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // Cluster is what the user can see of the devices of a cluster.
@@ -159,7 +160,7 @@ func (c *Cluster) AllocationTimes() map[string]time.Time {
 		if stored := claim.Status.Allocation.AllocationTimestamp; stored != nil {
 			at = stored.Time
 		} else {
-			at = earliest(clusterdevices.ConsumingPods(claim), func(pod string) time.Time { return scheduled[claim.Namespace+"/"+pod] })
+			at = earliest(facts.ConsumingPods(claim), func(pod string) time.Time { return scheduled[claim.Namespace+"/"+pod] })
 		}
 		if !at.IsZero() {
 			times[claim.Namespace+"/"+claim.Name] = at

@@ -1,0 +1,2 @@
+// Package steps shows the steps of a claim.
+package steps

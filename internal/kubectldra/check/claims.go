@@ -1,0 +1,154 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+const (
+	// settlingTime is how long controllers may take to do their part of a claim.
+	settlingTime = 5 * time.Minute
+	// unusedTime is how long a claim may wait for its first Pod.
+	unusedTime = time.Hour
+)
+
+func keyOf(claim *resourcev1.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
+
+func isOlder(since *time.Time, now time.Time, than time.Duration) bool {
+	return since == nil || now.Sub(*since) >= than
+}
+
+// releaseDevices is the command that takes the devices from a claim that is reserved for nobody.
+func releaseDevices(claim *resourcev1.ResourceClaim) string {
+	patch := `{"op":"remove","path":"/status/allocation"}`
+	if len(claim.Status.Devices) > 0 {
+		patch = `{"op":"remove","path":"/status/devices"},` + patch
+	}
+	return patchStatus(claim, patch)
+}
+
+func patchStatus(claim *resourcev1.ResourceClaim, patch string) string {
+	return fmt.Sprintf("kubectl patch resourceclaim %s -n %s --subresource=status --type=json -p '[%s]'", claim.Name, claim.Namespace, patch)
+}
+
+func findGoneDevices(_ context.Context, w *World) []Finding {
+	var findings []Finding
+	for _, claim := range w.Claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		var gone []string
+		for i := range claim.Status.Allocation.Devices.Results {
+			if result := &claim.Status.Allocation.Devices.Results[i]; !w.cluster.HasDevice(result) {
+				gone = append(gone, result.Driver+"/"+result.Pool+"/"+result.Device)
+			}
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		evidence, fix := "it has "+firstFew(gone), releaseDevices(claim)
+		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+			evidence += " for " + firstFew(pods)
+			fix = fmt.Sprintf("kubectl delete pod %s -n %s # its controller makes another, which gets another device", strings.Join(pods, " "), claim.Namespace)
+		}
+		findings = append(findings, Finding{Object: keyOf(claim), Evidence: evidence, Fix: fix})
+	}
+	return findings
+}
+
+// findStaleReservations finds claims of Pods that do not exist, which kube-controller-manager releases within seconds.
+func findStaleReservations(_ context.Context, w *World) []Finding {
+	var findings []Finding
+	for _, claim := range w.Claims {
+		var evidence, patches []string
+		for i, consumer := range claim.Status.ReservedFor {
+			if !facts.IsPod(consumer) || w.cluster.IsWithoutPods {
+				continue
+			}
+			switch pod := w.cluster.FindPod(claim.Namespace, consumer.Name); {
+			case pod == nil:
+				evidence = append(evidence, fmt.Sprintf("Pod %s does not exist", consumer.Name))
+			case pod.UID != consumer.UID:
+				evidence = append(evidence, fmt.Sprintf("Pod %s is another one than that of the reservation", consumer.Name))
+			default:
+				continue
+			}
+			// From the last one on: each removal moves those after it.
+			patches = append([]string{fmt.Sprintf(`{"op":"remove","path":"/status/reservedFor/%d"}`, i)}, patches...)
+		}
+		if len(evidence) > 0 {
+			findings = append(findings, Finding{
+				Object: keyOf(claim), Evidence: strings.Join(evidence, "; ") + "; kube-controller-manager releases such claims: does it run?",
+				Fix: patchStatus(claim, strings.Join(patches, ",")),
+			})
+		}
+	}
+	return findings
+}
+
+func findIdleClaims(_ context.Context, w *World) []Finding {
+	var findings []Finding
+	for _, claim := range w.Claims {
+		described := w.cluster.DescribeClaim(claim)
+		if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) > 0 || claim.DeletionTimestamp != nil || !isOlder(described.Since, w.Now, settlingTime) {
+			continue
+		}
+		var devices []string
+		for _, device := range described.Devices {
+			devices = append(devices, device.ID())
+		}
+		evidence := "it keeps " + firstFew(devices)
+		if described.Since != nil {
+			evidence += " since " + duration.HumanDuration(w.Now.Sub(*described.Since))
+		}
+		findings = append(findings, Finding{Object: keyOf(claim), Evidence: evidence + ", and is reserved for nobody", Fix: releaseDevices(claim)})
+	}
+	return findings
+}
+
+func findStuckClaims(_ context.Context, w *World) []Finding {
+	var findings []Finding
+	for _, claim := range w.Claims {
+		if claim.DeletionTimestamp == nil || w.Now.Sub(claim.DeletionTimestamp.Time) < settlingTime {
+			continue
+		}
+		evidence := fmt.Sprintf("deleted %s ago, and waits for finalizers %s", duration.HumanDuration(w.Now.Sub(claim.DeletionTimestamp.Time)), strings.Join(claim.Finalizers, ", "))
+		fix := fmt.Sprintf(`kubectl patch resourceclaim %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, claim.Name, claim.Namespace)
+		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+			evidence += ", while it is reserved for " + firstFew(pods)
+			fix = fmt.Sprintf("kubectl delete pod %s -n %s", strings.Join(pods, " "), claim.Namespace)
+		}
+		findings = append(findings, Finding{Object: keyOf(claim), Evidence: evidence, Fix: fix})
+	}
+	return findings
+}
+
+func findUnusedClaims(_ context.Context, w *World) []Finding {
+	var findings []Finding
+	for _, claim := range w.Claims {
+		described := w.cluster.DescribeClaim(claim)
+		if described.State != usage.Unused || !isOlder(described.Since, w.Now, unusedTime) || isOwnedByPod(claim) {
+			continue
+		}
+		findings = append(findings, Finding{
+			Level: Hint, Object: keyOf(claim), Evidence: "it is " + duration.HumanDuration(w.Now.Sub(claim.CreationTimestamp.Time)) + " old",
+			Fix: fmt.Sprintf("kubectl delete resourceclaim %s -n %s", claim.Name, claim.Namespace),
+		})
+	}
+	return findings
+}
+
+// isOwnedByPod reports whether a claim was made for a Pod, with which it goes.
+func isOwnedByPod(claim *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Pod" })
+}

@@ -1,0 +1,79 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/listing"
+)
+
+// mostShown bounds the findings of one kind that people are shown.
+const mostShown = 5
+
+// mostNamed bounds the names in a line of evidence.
+const mostNamed = 3
+
+func firstFew(names []string) string { return cli.FirstFew(names, mostNamed) }
+
+// countOf is a number of things.
+func countOf(count int, noun string) string { return listing.Count(count, noun) }
+
+// summarize is the answer in one line.
+func summarize(w *World, findings []Finding) string {
+	counts := map[Level]int{}
+	for i := range findings {
+		counts[findings[i].Level]++
+	}
+	text := "No problems"
+	if counts[Problem] > 0 {
+		text = countOf(counts[Problem], "problem")
+	}
+	if counts[Hint] > 0 {
+		text += " and " + countOf(counts[Hint], "hint")
+	}
+	var looked []string
+	if !w.IsWithoutSlices {
+		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(len(w.listDevices()), "device")))
+	}
+	if !w.IsWithoutClaims {
+		claims := countOf(len(w.Claims), "claim")
+		if w.Namespace != "" {
+			claims += " in namespace " + w.Namespace
+		}
+		looked = append(looked, claims)
+	}
+	if len(looked) == 0 {
+		return "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"
+	}
+	return text + " found in " + strings.Join(looked, ", ")
+}
+
+// show prints findings for people, those of one kind together.
+func show(out io.Writer, summary string, findings []Finding, skipped []string) error {
+	var text strings.Builder
+	text.WriteString(summary + "\n")
+	for begin := 0; begin < len(findings); {
+		end := begin
+		for end < len(findings) && findings[end].Check == findings[begin].Check && findings[end].Level == findings[begin].Level {
+			end++
+		}
+		first := &findings[begin]
+		fmt.Fprintf(&text, "\n%s %s (%d): %s\n", strings.ToUpper(string(first.Level)), first.Check, end-begin, titleOf(first.Check))
+		for i := begin; i < min(end, begin+mostShown); i++ {
+			fmt.Fprintf(&text, "  %s: %s\n    %s\n", findings[i].Object, findings[i].Evidence, findings[i].Fix)
+		}
+		if more := end - begin - mostShown; more > 0 {
+			fmt.Fprintf(&text, "  and %d more: -o yaml has all\n", more)
+		}
+		begin = end
+	}
+	if len(skipped) > 0 {
+		slices.Sort(skipped)
+		fmt.Fprintf(&text, "\nnot checked: %s\n", strings.Join(skipped, ", "))
+	}
+	return output.Text(out, text.String())
+}

@@ -1,0 +1,2 @@
+// Package claim is the command that says what has happened to a claim, and when.
+package claim

@@ -1,0 +1,2 @@
+// Package objectstest makes objects of a cluster with devices, for tests.
+package objectstest

@@ -1,0 +1,214 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+)
+
+// State is that of a device for the Pod or the claim that has it, or of a claim.
+type State string
+
+// The states.
+const (
+	// Unused is a claim without devices that no Pod names.
+	Unused State = "unused"
+	// Waiting is a claim without devices that a Pod waits for.
+	Waiting State = "waiting"
+	// Allocated devices are not prepared yet.
+	Allocated State = "allocated"
+	// Prepared devices are ready for the containers.
+	Prepared State = "prepared"
+	// Failing devices cannot be prepared, or are not ready.
+	Failing State = "failing"
+	// Unhealthy devices are so by the kubelet's word.
+	Unhealthy State = "unhealthy"
+	// Tainted devices have a taint that keeps Pods away.
+	Tainted State = "tainted"
+	// Gone devices are published no more.
+	Gone State = "gone"
+	// Idle is a claim with devices that no Pod uses.
+	Idle State = "idle"
+	// Ending is a Pod, or a claim, that is being deleted.
+	Ending State = "ending"
+	// Ended is a Pod that has ended and still has its claims.
+	Ended State = "ended"
+	// Unknown is a claim that could not be read.
+	Unknown State = "unknown"
+	// Released is what is gone since the last answer.
+	Released State = "released"
+)
+
+// States are those that a user may ask for, the worst last.
+var States = []State{Unused, Unknown, Waiting, Allocated, Prepared, Ended, Ending, Idle, Failing, Unhealthy, Tainted, Gone}
+
+// IsProblem reports whether somebody has to look.
+func (s State) IsProblem() bool {
+	return s == Failing || s == Unhealthy || s == Tainted || s == Gone || s == Idle
+}
+
+// status is a state, since when, and why.
+type status struct {
+	state  State
+	since  *time.Time
+	reason string
+}
+
+// statusOf is the status of a device that a claim has for a Pod.
+func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) status {
+	if pod.DeletionTimestamp != nil {
+		return status{Ending, deletionTime(&pod.ObjectMeta), "the Pod is being deleted"}
+	}
+	if facts.IsTerminal(pod) {
+		return status{Ended, endTime(pod), "the Pod has ended: " + string(pod.Status.Phase)}
+	}
+	if found := c.problemOf(result); found.state != "" {
+		return found
+	}
+	if message, unhealthy := healthMessage(pod, podClaim, claim, result); unhealthy {
+		return status{Unhealthy, nil, cmp.Or(message, "the kubelet reports the device as Unhealthy")}
+	}
+	ready := inventory.ReadyOf(claim, result)
+	if ready != nil && ready.Status == metav1.ConditionFalse {
+		return status{Failing, timeOrNil(&ready.LastTransitionTime), cmp.Or(ready.Message, ready.Reason)}
+	}
+	if start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); start.Status == corev1.ConditionTrue {
+		return status{Prepared, timeOrNil(&start.LastTransitionTime), ""}
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		return status{Prepared, timeOrNil(pod.Status.StartTime), ""}
+	}
+	if ready != nil && ready.Status == metav1.ConditionTrue {
+		return status{Prepared, timeOrNil(&ready.LastTransitionTime), ""}
+	}
+	if failure := c.known.PrepareFailure(pod); failure != "" {
+		return status{Failing, firstSeen(c.known.Failures[pod.UID]), failure}
+	}
+	return status{Allocated, allocationTime(claim, pod), ""}
+}
+
+// problemOf is the status of a device that has gone or that is tainted, whoever has it. Otherwise its state is empty.
+func (c *Cluster) problemOf(result *resourcev1.DeviceRequestAllocationResult) status {
+	id := poolID{result.Driver, result.Pool}
+	found, isPublished := c.findDevice(id, result.Device)
+	if !isPublished {
+		if c.IsWithoutSlices {
+			return status{}
+		}
+		return status{Gone, nil, "no ResourceSlice publishes the device any more"}
+	}
+	if taints := c.TaintsOf(result.Driver, result.Pool, found.device); len(taints) > 0 {
+		return status{Tainted, timeOrNil(&metav1.Time{Time: taints[0].TimeAdded}), DescribeTaint(&taints[0])}
+	}
+	return status{}
+}
+
+// DescribeTaint is the taint as kubectl writes it, and the rule that has it.
+func DescribeTaint(taint *inventory.Taint) string {
+	text := taint.Key
+	if taint.Value != "" {
+		text += "=" + taint.Value
+	}
+	text += ":" + string(taint.Effect)
+	if taint.Rule != "" {
+		text += " by DeviceTaintRule " + taint.Rule
+	}
+	return text
+}
+
+// healthMessage says that the kubelet reports a device as unhealthy in the status of a container, and its message.
+// The kubelet names a device by its first CDI id, if it has one: then only the single device of a request is known.
+func healthMessage(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (string, bool) {
+	request, _, _ := strings.Cut(result.Request, "/")
+	isSingle := countDevices(claim, request) == 1
+	for i := range pod.Status.ContainerStatuses {
+		for _, allocated := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
+			ofClaim, ofRequest, hasRequest := strings.Cut(strings.TrimPrefix(string(allocated.Name), "claim:"), "/")
+			if ofClaim != podClaim || hasRequest && ofRequest != request {
+				continue
+			}
+			isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1) && len(allocated.Resources) == 1
+			at := slices.IndexFunc(allocated.Resources, func(health corev1.ResourceHealth) bool {
+				isNamed := string(health.ResourceID) == result.Driver+"/"+result.Pool+"/"+result.Device
+				return health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly)
+			})
+			if at >= 0 {
+				return messageOf(&allocated.Resources[at]), true
+			}
+		}
+	}
+	return "", false
+}
+
+func messageOf(health *corev1.ResourceHealth) string {
+	if health.Message == nil {
+		return ""
+	}
+	return *health.Message
+}
+
+func countDevices(claim *resourcev1.ResourceClaim, request string) int {
+	count := 0
+	for i := range claim.Status.Allocation.Devices.Results {
+		if of, _, _ := strings.Cut(claim.Status.Allocation.Devices.Results[i].Request, "/"); of == request {
+			count++
+		}
+	}
+	return count
+}
+
+// deletionTime is when an object was deleted: its deletionTimestamp is when its grace period ends.
+func deletionTime(object *metav1.ObjectMeta) *time.Time {
+	at := object.DeletionTimestamp.UTC()
+	if object.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*object.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return &at
+}
+
+// allocationTime is when a claim got its devices. Where the API server does not keep that, it is when a Pod with
+// the claim got its node, which is right after.
+func allocationTime(claim *resourcev1.ResourceClaim, pod *corev1.Pod) *time.Time {
+	if at := timeOrNil(history.AllocationTime(claim)); at != nil || pod == nil {
+		return at
+	}
+	scheduled := facts.PodCondition(pod, corev1.PodScheduled)
+	if scheduled.Status != corev1.ConditionTrue {
+		return nil
+	}
+	return timeOrNil(&scheduled.LastTransitionTime)
+}
+
+func firstSeen(event *corev1.Event) *time.Time {
+	if event.FirstTimestamp.IsZero() {
+		return new(facts.LastSeen(event).UTC())
+	}
+	return timeOrNil(&event.FirstTimestamp)
+}
+
+// endTime is when the last container of a Pod ended.
+func endTime(pod *corev1.Pod) *time.Time {
+	var last metav1.Time
+	for i := range pod.Status.ContainerStatuses {
+		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil && ended.FinishedAt.After(last.Time) {
+			last = ended.FinishedAt
+		}
+	}
+	return timeOrNil(&last)
+}
+
+func timeOrNil(at *metav1.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return new(at.UTC())
+}

@@ -1,0 +1,139 @@
+package usage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/objectstest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
+)
+
+// TestStates has a Pod and a claim in each state, and since when.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	c := usage.NewCluster(objectstest.Objects())
+	type found struct {
+		state usage.State
+		since time.Duration // since the start
+	}
+	const unknown = -1
+	sinceStart := func(since *time.Time) time.Duration {
+		if since == nil {
+			return unknown
+		}
+		return since.Sub(objectstest.Start)
+	}
+	pods := map[string]found{}
+	for _, use := range c.ListUses() {
+		pods[use.Pod] = found{use.State, sinceStart(use.Since)}
+	}
+	require.Equal(t, map[string]found{
+		tabletest.Pod: {usage.Prepared, 6 * time.Second},
+		"wants":       {usage.Waiting, 3 * time.Second},
+		"unmade":      {usage.Waiting, time.Second},
+		"serve":       {usage.Failing, 4 * time.Second},
+		"sick":        {usage.Unhealthy, unknown},
+		"tainted":     {usage.Tainted, 30 * time.Minute},
+		"gone":        {usage.Gone, unknown},
+		"ended":       {usage.Ended, 50 * time.Minute},
+		"ending":      {usage.Ending, 3530 * time.Second},
+	}, pods)
+
+	claims := map[string]found{}
+	for _, claim := range c.ListClaims() {
+		claims[claim.Name] = found{claim.State, sinceStart(claim.Since)}
+	}
+	require.Equal(t, map[string]found{
+		"train-gpus": {usage.Prepared, 6 * time.Second},
+		"wants":      {usage.Waiting, 0},
+		"nobody":     {usage.Unused, 0},
+		"serve":      {usage.Failing, 4 * time.Second},
+		"sick":       {usage.Unhealthy, unknown},
+		"tainted":    {usage.Tainted, 30 * time.Minute},
+		"gone":       {usage.Gone, unknown},
+		"idle":       {usage.Idle, 2 * time.Second},
+		"left":       {usage.Idle, unknown},
+		"ended":      {usage.Ended, 50 * time.Minute},
+		"ending":     {usage.Ending, 3530 * time.Second},
+	}, claims)
+}
+
+// TestUnseen: what could not be read is not taken for missing.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	objects := objectstest.Objects()
+	objects.Slices, objects.IsWithoutSlices = nil, true
+	for _, use := range usage.NewCluster(objects).ListUses() {
+		require.NotEqual(t, usage.Gone, use.State, use.Pod)
+	}
+	objects.Claims, objects.IsWithoutClaims = nil, true
+	for _, use := range usage.NewCluster(objects).ListUses() {
+		if use.Claim != "" {
+			require.Equal(t, usage.Unknown, use.State, use.Pod)
+		}
+	}
+
+	objects = objectstest.Objects()
+	objects.Pods, objects.IsWithoutPods = nil, true
+	c := usage.NewCluster(objects)
+	uses := c.ListUses()
+	require.Len(t, uses, 9, "claims say which Pods have their devices")
+	require.Equal(t, usage.Allocated, c.DescribeClaim(objectstest.Claim("left", "b", []string{"gpu-1"}, "left")).State)
+}
+
+// TestConditions: the word of a driver counts, and a taint of a rule as one of the driver.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	claim := objectstest.Claim("train", "a", []string{"gpu-0"}, "train")
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NoLink", Message: "the link is down", LastTransitionTime: objectstest.At(5)}
+	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: objectstest.Driver, Pool: "a", Device: "gpu-0", Conditions: []metav1.Condition{ready}}}
+	objects := usage.Objects{
+		Slices: []*resourcev1.ResourceSlice{objectstest.Slice("a", "gpu-0")}, Claims: []*resourcev1.ResourceClaim{claim},
+		Pods: []*corev1.Pod{objectstest.Pod("train", "a", "train", objectstest.Prepared)},
+	}
+	use := usage.NewCluster(objects).ListUses()[0]
+	require.Equal(t, usage.Failing, use.State)
+	require.Equal(t, "the link is down", use.Reason)
+
+	claim.Status.Devices[0].Conditions[0].Status = metav1.ConditionTrue
+	objects.Pods[0].Status.Conditions = nil
+	require.Equal(t, usage.Prepared, usage.NewCluster(objects).ListUses()[0].State)
+
+	claim.Status.Devices = nil
+	claim.Status.Allocation.AllocationTimestamp = nil
+	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: objectstest.At(3)}
+	objects.Pods[0].Status.Conditions = []corev1.PodCondition{scheduled}
+	use = usage.NewCluster(objects).ListUses()[0]
+	require.Equal(t, usage.Allocated, use.State)
+	require.Equal(t, objectstest.Start.Add(3*time.Second), *use.Since, "the Pod got its node right after the allocation")
+
+	objects.Rules = []inventory.TaintRule{{Name: "repair", Selector: &resourcev1.DeviceTaintSelector{Pool: new("a")}, Taint: inventory.Taint{Key: "repair", Effect: resourcev1.DeviceTaintEffectNoSchedule, Rule: "repair"}}}
+	use = usage.NewCluster(objects).ListUses()[0]
+	require.Equal(t, usage.Tainted, use.State)
+	require.Equal(t, "repair:NoSchedule by DeviceTaintRule repair", use.Reason)
+}
+
+// TestDevices has what a device is, and what a claim takes of it.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	objects := objectstest.Objects()
+	result := &objects.Claims[0].Status.Allocation.Devices.Results[0]
+	result.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{objectstest.Driver + "/memory": resource.MustParse("8Gi")}
+	device := usage.NewCluster(objects).DescribeClaim(objects.Claims[0]).Devices[0]
+	require.Equal(t, "memory=8Gi", device.DescribeConsumed())
+	require.Equal(t, tabletest.Product, device.Product)
+	require.Equal(t, "GPU-"+tabletest.Node+"-gpu-0", device.UUID)
+	memory, found := device.Attribute("memory")
+	require.True(t, found)
+	require.Equal(t, "80Gi", memory)
+	_, found = device.Attribute("colour")
+	require.False(t, found)
+}
