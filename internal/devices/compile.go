@@ -44,7 +44,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		driverPods: newDriverPods(&source.Spec, path.Child("driver"), counts),
+		driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts,
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		text := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
@@ -84,6 +84,16 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 var independentParts = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
 	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`)
 
+// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
+func sampleDataFor(t *Template, others map[string]any) map[string]any {
+	if t.DriverPod == nil {
+		return others
+	}
+	data := maps.Clone(others)
+	data["DriverPod"] = samplePod
+	return data
+}
+
 // StandsAlone reports whether an error of a field holds whatever other fields of the template say.
 func StandsAlone(path string) bool {
 	return independentParts.MatchString(path)
@@ -116,7 +126,7 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 	data := sampleDataFor(t, map[string]any{"Node": SampleNode})
 	problems := t.content.poolName.Check(data)
 	if t.NamesDriver() {
-		problems = append(problems, t.driverPods.driver.Check(sampleDataFor(t, map[string]any{}))...)
+		problems = append(problems, t.driver.Check(sampleDataFor(t, map[string]any{}))...)
 	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)

@@ -187,8 +187,8 @@ func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
 	if node != nil {
 		renderer.Shared[0].Get = node.Decoded
 	}
-	if t.driverPods != nil && t.driverPods.data != nil {
-		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.driverPods.data})
+	if t.pod != nil {
+		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.pod.Data})
 	}
 	return renderer
 }

@@ -31,8 +31,11 @@ type Template struct {
 
 	nodes   *nodeaffinity.NodeSelector
 	content poolContent
-	// driverPods is nil for a template without driverPod.
-	driverPods *driverPods
+	// driver is the name of the driver, counts is nil where no driver Pod says how many devices
+	// there are, and pod is the driver Pod that the template is bound to, or nil.
+	driver gotemplate.Text
+	counts *counts
+	pod    *BoundPod
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
-	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
@@ -92,7 +92,7 @@ func (e *explanations) readWholeCluster(ctx context.Context) (*why.Cluster, erro
 	}
 	known.Now = time.Now()
 	if set := e.core.Config.Current(); set != nil {
-		known.Configure(set, e.core.Managed, func(node *corev1.Node) devices.Pods { return e.pods.On(node.Name) })
+		known.Configure(set, e.core.Managed, func(node *corev1.Node) driverpods.Listed { return e.pods.ListCached(node.Name) })
 		if e.drivers.Enabled() {
 			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, driver string) (bool, error) {
 				return e.drivers.Driver(nil, node, set.HasDriver).Registered(driver)

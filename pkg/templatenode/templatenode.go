@@ -24,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections" // it checks containerEdits
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
@@ -73,7 +74,7 @@ type Rendered struct {
 func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev1.Pod) (Rendered, error) {
 	rendered := Rendered{}
 	object := lifecycle.NodeObject(node)
-	bound := devices.Bind(r.templates, node, devices.Started(node, pods))
+	bound := devices.Bind(r.templates, node, driverpods.ListStarted(node, pods))
 	errs := slices.Collect(maps.Values(bound.Failed))
 	byDriver := devices.ForDriver(bound.Templates, node)
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
