@@ -22,7 +22,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/claims"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
-	"github.com/kwok-dra/kwok-dra/internal/devices/selection"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/status"
@@ -101,7 +100,7 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	s := &sidecar{options: o, Core: Core{
 		Client: client, Objects: objects, Config: store, Owner: owner, Caches: observe.New(client, &o.Managed), Managed: &o.Managed,
 		Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
-		Workers:  o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
+		Workers:  o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{}, ReportUnselected: func(map[string]string) {},
 	}}
 	for _, extension := range o.extensions {
 		if extension.Provide != nil {
@@ -109,10 +108,9 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 		}
 	}
 	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
-	report := func(map[string]string) {}
 	if len(o.kinds) > 0 {
 		writer := s.addCustomResources()
-		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
+		publishing.Outcomes, s.ReportUnselected = writer.Outcomes, writer.Unselected
 	}
 	if name := o.configMap; name != nil {
 		s.Add(Part{Run: config.NewConfigMap(client, *name, store, owner.Recorder(s.Recorder)).Run})
@@ -125,7 +123,6 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	s.Collect(newBuildInfo(), store, owner, s.publisher.Metrics(), s.Preparer.Metrics())
 	s.Add(
 		Part{Run: owner.Run, Synced: owner.Synced()},
-		Part{Run: selection.NewWatcher(store, s.Caches.Nodes, owner, report).Run},
 		Part{Run: func(ctx context.Context) { s.publisher.Run(ctx, o.Workers) }, Check: s.publisher.CheckHealth},
 		Part{Run: func(ctx context.Context) { s.Preparer.Run(ctx, o.Workers) }, Check: s.Preparer.CheckHealth},
 	)

@@ -56,8 +56,10 @@ type Core struct {
 	Kubelets        claims.Kubelets
 	KubeletRecorder claims.KubeletRecorder
 
-	// Preparer is there when extensions start.
-	Preparer *claims.Controller
+	// Preparer is there when extensions start. So is ReportUnselected, which writes into the status
+	// of templates why they select no node.
+	Preparer         *claims.Controller
+	ReportUnselected func(byTemplate map[string]string)
 
 	parts      []Part
 	routes     map[string]http.Handler

@@ -43,6 +43,7 @@ func TestExtension(t *testing.T) {
 		Provide: func(core *Core) { core.DriverPods = provided },
 		Start: func(core *Core) {
 			require.NotNil(t, core.Preparer)
+			core.ReportUnselected(nil)
 			require.Equal(t, provided, core.DriverPods)
 			core.Handle("/", http.NotFoundHandler())
 			core.Collect(gauge)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
@@ -52,6 +53,13 @@ func explainPods(e *explanations) app.Extension {
 			}
 		},
 	}
+}
+
+// explainTemplates says why templates select no node.
+func explainTemplates() app.Extension {
+	return app.Extension{Start: func(core *app.Core) {
+		core.Add(app.Part{Run: selection.NewWatcher(core.Config, core.Caches.Nodes, core.Owner, core.ReportUnselected).Run})
+	}}
 }
 
 // answerPods says why Pods wait, as kwok-dractl why does. It leaves out Pods that do not exist.

@@ -18,6 +18,7 @@ func All() []app.Extension {
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),
+		explainTemplates(),
 		servePage(devices, explanations),
 	}
 }
