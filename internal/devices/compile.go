@@ -14,7 +14,6 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
-	"github.com/kwok-dra/kwok-dra/internal/devices/parameters"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
@@ -23,13 +22,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// PartCheck checks the part of a validated spec that an extension uses.
-type PartCheck func(spec *v1alpha1.ResourcePoolTemplateSpec) field.ErrorList
+// PartCompiler checks and compiles the part of a validated template that an extension uses.
+type PartCompiler func(t *Template) field.ErrorList
 
-var partChecks []PartCheck
+var partCompilers []PartCompiler
 
-// RegisterPartCheck has Compile call the check of an extension. Call it in an init function.
-func RegisterPartCheck(check PartCheck) { partChecks = append(partChecks, check) }
+// RegisterPartCompiler has Compile call the compiler of an extension. Call it in an init function.
+func RegisterPartCompiler(compile PartCompiler) { partCompilers = append(partCompilers, compile) }
 
 // Compile validates and compiles a defaulted template. It returns all errors, without those that
 // may only follow from others.
@@ -68,14 +67,10 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	more = append(more, checkTexts(t)...)
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sampleDataFor(t, sampleAllocated), path.Child("claimStatus"))
 	more = append(more, problems...)
-	for _, check := range partChecks {
-		more = append(more, check(&source.Spec)...)
+	for _, compilePart := range partCompilers {
+		more = append(more, compilePart(t)...)
 	}
 	more = append(more, compileSelectors(t, path)...)
-	if source.Spec.Parameters != nil {
-		t.Parameters, problems = parameters.Compile(source.Spec.Parameters, path.Child("parameters"))
-		more = append(more, problems...)
-	}
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
-	"github.com/kwok-dra/kwok-dra/internal/devices/parameters"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -24,8 +23,8 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus is what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
-	// Parameters are the opaque parameters that the driver accepts. It is nil where it accepts any.
-	Parameters *parameters.Kinds
+	// Parameters checks opaque parameters as the driver does. It is nil where the driver accepts any.
+	Parameters ParameterChecker
 	// Origin is the document that the template is from.
 	Origin Origin
 
@@ -36,6 +35,11 @@ type Template struct {
 	driver gotemplate.Text
 	counts *counts
 	pod    *BoundPod
+}
+
+// ParameterChecker returns the error of a driver that cannot use opaque parameters, or nil.
+type ParameterChecker interface {
+	Check(driver string, parameters []byte) error
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.

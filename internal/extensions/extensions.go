@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 )
 
 // All returns the extensions of one sidecar. An extension may use those before it.

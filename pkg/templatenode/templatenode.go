@@ -25,6 +25,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections" // it checks containerEdits
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
