@@ -152,7 +152,7 @@ func (t *Template) BindTo(pod *BoundPod) (*Template, error) {
 	}
 	bound, spec := *sized, *sized.ResourcePoolTemplateSpec
 	bound.pod, bound.ResourcePoolTemplateSpec = pod, &spec
-	driver, err := bound.newRenderer(nil).Render(&bound.driver, map[string]any{})
+	driver, err := bound.newRenderer(nil).Render(&bound.driver, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -116,7 +116,7 @@ func (c *counts) compileFor(t *Template, pod *BoundPod) (*Template, error) {
 	renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
 	numbers := make([]int32, len(c.texts))
 	for i := range c.texts {
-		text, err := renderer.Render(&c.texts[i], map[string]any{})
+		text, err := renderer.Render(&c.texts[i], nil)
 		if err != nil {
 			return nil, err
 		}

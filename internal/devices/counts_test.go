@@ -92,7 +92,7 @@ func TestCountFromOfNone(t *testing.T) {
 			t.Parallel()
 			bound, err := bindWith(t, compile(t, "t", head+test.spec), "0")
 			require.NoError(t, err)
-			pools, refused, err := Standing([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
+			pools, refused, err := PoolsForNode([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
 			require.NoError(t, err)
 			require.Empty(t, refused)
 			require.Len(t, pools, 1)

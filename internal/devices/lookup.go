@@ -26,7 +26,7 @@ func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
 	object := lifecycle.NodeObject(node)
 	return &Lookup{
 		Node:      object,
-		templates: sync.OnceValue(func() map[string][]*Template { return ForDriver(templates, node) }),
+		templates: sync.OnceValue(func() map[string][]*Template { return SelectForNode(templates, node).ByDriver }),
 		taints:    sync.OnceValues(func() (Taints, error) { return TaintsOf(object) }),
 		pools:     map[string][]Pool{},
 	}

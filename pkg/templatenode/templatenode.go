@@ -77,7 +77,7 @@ func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev
 	object := lifecycle.NodeObject(node)
 	bound := devices.Bind(r.templates, node, driverpods.ListStarted(node, pods))
 	errs := slices.Collect(maps.Values(bound.Failed))
-	byDriver := devices.ForDriver(bound.Templates, node)
+	byDriver := devices.SelectForNode(bound.Templates, node).ByDriver
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		if err := r.renderDriver(ctx, node, object, byDriver[driver], &rendered); err != nil {
 			errs = append(errs, fmt.Errorf("render driver %s for node %s: %w", driver, node.Name, err))
@@ -92,7 +92,7 @@ func (r *Renderer) renderDriver(ctx context.Context, node *corev1.Node, object *
 	if err != nil {
 		return err
 	}
-	pools, refusals, err := devices.Standing(templates, object, taints)
+	pools, refusals, err := devices.PoolsForNode(templates, object, taints)
 	if err != nil {
 		return err
 	}

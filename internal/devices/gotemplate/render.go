@@ -2,6 +2,7 @@ package gotemplate
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"text/template"
@@ -48,30 +49,33 @@ type Renderer struct {
 	Shared []Shared
 
 	budget budget
-	// templates are those of the programs that it has rendered. It is nil before the first.
+	// templates are those of the programs that it has rendered, and seen is what the last text has
+	// seen. They are nil before the first.
 	templates map[*program]*template.Template
+	seen      map[string]any
 }
 
-// Render renders a text that has been parsed. A template sees the data, to which Render adds what
-// is shared.
+// Render renders a text that has been parsed. A template sees the data, and what is shared.
 func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	p := text.program
 	if p == nil {
 		return text.Source, nil
 	}
+	if r.templates == nil {
+		r.templates, r.seen = map[*program]*template.Template{}, map[string]any{}
+		r.budget.allTexts = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
+	}
+	clear(r.seen)
+	maps.Copy(r.seen, data)
 	for _, shared := range r.Shared {
-		data[shared.Name] = nil
+		r.seen[shared.Name] = nil
 		if shared.Get == nil {
 			continue
 		}
 		var err error
-		if data[shared.Name], err = shared.Get(); err != nil {
+		if r.seen[shared.Name], err = shared.Get(); err != nil {
 			return "", err
 		}
-	}
-	if r.templates == nil {
-		r.templates = map[*program]*template.Template{}
-		r.budget.allTexts = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
 	}
 	executable := r.templates[p]
 	if executable == nil {
@@ -84,7 +88,7 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	}
 	r.budget.text = textBudget
 	r.budget.output.Reset()
-	if err := executable.Execute(&r.budget, data); err != nil {
+	if err := executable.Execute(&r.budget, r.seen); err != nil {
 		return "", err
 	}
 	rendered := r.budget.output.String()

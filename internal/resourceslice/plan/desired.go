@@ -98,10 +98,11 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	if v.Previous.nodeUID == v.Node.UID {
 		n.previous = v.Previous
 	}
-	byDriver := devices.ForDriver(n.bound.Templates, v.Node)
+	selected := devices.SelectForNode(n.bound.Templates, v.Node)
+	byDriver := selected.ByDriver
 	d := Desired{
 		Templates: slices.Concat(n.bound.Absent, n.bound.Unknown),
-		Excluded:  Excluded{Hidden: devices.Hidden(n.bound.Templates, byDriver, v.Node), Failed: n.bound.Failed},
+		Excluded:  Excluded{Hidden: selected.Hidden, Failed: n.bound.Failed},
 		Blocked:   map[string]error{}, Retained: map[*devices.Template][]*facts.Slice{},
 	}
 	inPods := slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil })
@@ -115,7 +116,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 			d.Blocked[driver] = d.taints
 			continue
 		}
-		pools, refused, err := devices.Standing(templates, n.object, taints)
+		pools, refused, err := devices.PoolsForNode(templates, n.object, taints)
 		d.Refused = append(d.Refused, refused...)
 		rendered = append(rendered, pools...)
 		if err == nil {
@@ -268,7 +269,7 @@ func (n *nodePlan) selectPools(ctx context.Context, pools []devices.Pool) ([]dev
 // Requires reports whether a node has the pool of a template that nodes share exist,
 // by the rules by which it has its own pools.
 func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, isPublished bool) (bool, error) {
-	if !slices.Contains(devices.ForDriver(set.Templates, node)[t.Driver], t) {
+	if !slices.Contains(devices.SelectForNode(set.Templates, node).ByDriver[t.Driver], t) {
 		return false, nil
 	}
 	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, isPublished)
