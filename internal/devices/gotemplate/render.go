@@ -3,7 +3,6 @@ package gotemplate
 import (
 	"errors"
 	"maps"
-	"reflect"
 	"strings"
 	"text/template"
 )
@@ -48,6 +47,8 @@ type Renderer struct {
 	Texts  int
 	Shared []Shared
 
+	// left is what is left for all texts, and budget what is left for the one that is rendered.
+	left   float64
 	budget budget
 	// templates are those of the programs that it has rendered, and seen is what the last text has
 	// seen. They are nil before the first.
@@ -63,7 +64,7 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	}
 	if r.templates == nil {
 		r.templates, r.seen = map[*program]*template.Template{}, map[string]any{}
-		r.budget.allTexts = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
+		r.left = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
 	}
 	clear(r.seen)
 	maps.Copy(r.seen, data)
@@ -86,9 +87,12 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 		executable, _ = executable.AddParseTree(p.tree.Name, p.tree)
 		r.templates[p] = executable
 	}
-	r.budget.text = textBudget
+	limit := min(textBudget, r.left)
+	r.budget.left = limit
 	r.budget.output.Reset()
-	if err := executable.Execute(&r.budget, r.seen); err != nil {
+	err := executable.Execute(&r.budget, r.seen)
+	r.left -= limit - r.budget.left
+	if err != nil {
 		return "", err
 	}
 	rendered := r.budget.output.String()
@@ -98,17 +102,15 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	return rendered, nil
 }
 
-// budget is what is left for the text that is rendered now, and for all texts. It takes the
-// output.
+// budget is what is left for the text that is rendered now. It takes the output.
 type budget struct {
-	allTexts, text float64
-	output         strings.Builder
+	left   float64
+	output strings.Builder
 }
 
 func (b *budget) payCost(cost float64) error {
-	b.allTexts -= cost
-	b.text -= cost
-	if b.allTexts >= 0 && b.text >= 0 { // neither is true for NaN
+	b.left -= cost
+	if b.left >= 0 { // not true for NaN
 		return nil
 	}
 	return errTooMuch
@@ -120,12 +122,4 @@ func (b *budget) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return b.output.Write(text)
-}
-
-// payRange pays for what a loop does before its first round: it sorts a map.
-func (b *budget) payRange(over any) (any, error) {
-	if value := reflect.ValueOf(over); value.Kind() == reflect.Map {
-		return over, b.payCost(float64(elementCost * value.Len()))
-	}
-	return over, nil
 }
