@@ -116,7 +116,15 @@ func compileSelectors(t *Template, path *field.Path) (errs field.ErrorList) {
 // it returns one error for each path.
 func checkTexts(t *Template) (errs field.ErrorList) {
 	if t.SharedWith != nil {
-		errs = refuseNodeInSharedPool(t)
+		const why = "is of a pool that nodes share"
+		for i := range t.content.labels {
+			errs = append(errs, refuseNode(&t.content.labels[i].Text, why)...)
+		}
+		for _, g := range t.content.groups {
+			for i := range g.values {
+				errs = append(errs, refuseNode(&g.values[i].Text, why)...)
+			}
+		}
 	}
 	data := sampleDataFor(t, map[string]any{"Node": SampleNode})
 	problems := t.content.poolName.Check(data)
@@ -137,19 +145,6 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 		defer paths.Insert(err.Field)
 		return paths.Has(err.Field)
 	})...)
-}
-
-func refuseNodeInSharedPool(t *Template) (errs field.ErrorList) {
-	const why = "is of a pool that nodes share"
-	for i := range t.content.labels {
-		errs = append(errs, refuseNode(&t.content.labels[i].Text, why)...)
-	}
-	for _, g := range t.content.groups {
-		for i := range g.values {
-			errs = append(errs, refuseNode(&g.values[i].Text, why)...)
-		}
-	}
-	return errs
 }
 
 // readsPodName matches a template that reads what differs between driver Pods.

@@ -35,7 +35,7 @@ func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
 // Template finds the template that an allocated device is from.
 func (l *Lookup) Template(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
 	templates := l.templates()[result.Driver]
-	if len(templates) == 1 && templates[0].content.hasDevice(result.Device) {
+	if len(templates) == 1 && templates[0].content.byName[result.Device] != nil {
 		return templates[0], nil
 	}
 	return l.findTemplate(result)
@@ -76,7 +76,7 @@ func (l *Lookup) findTemplate(result *resourcev1.DeviceRequestAllocationResult) 
 		}
 	}
 	for _, t := range templates {
-		if t.SharedWith != nil && t.PoolName == result.Pool && t.content.hasDevice(result.Device) {
+		if t.SharedWith != nil && t.PoolName == result.Pool && t.content.byName[result.Device] != nil {
 			return t, nil
 		}
 	}

@@ -92,10 +92,6 @@ func (t *Template) Size() int {
 	return len(t.content.devices)
 }
 
-func (c *poolContent) hasDevice(name string) bool {
-	return c.byName[name] != nil
-}
-
 func (c *poolContent) hasCounterSet(name string) bool {
 	return slices.ContainsFunc(c.counterSets, func(own resourcev1.CounterSet) bool { return own.Name == name })
 }
