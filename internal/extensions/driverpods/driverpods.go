@@ -50,7 +50,10 @@ func New(client kubernetes.Interface, store *config.Store, published *observe.Sl
 	published.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc: func(slice *facts.Slice) { d.drivers.LoadOrStore(slice.Driver, true) },
 	})
-	store.NameDrivers(d.hasRun)
+	store.NameDrivers(func(driver string) bool {
+		_, hasRun := d.drivers.Load(driver)
+		return hasRun
+	})
 	store.OnChange(func() {
 		select {
 		case d.changed <- struct{}{}:
@@ -88,7 +91,11 @@ func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wanted := map[Selector][]*devices.Template{}
-	for _, t := range d.currentTemplates() {
+	var current []*devices.Template
+	if set := d.config.Current(); set != nil {
+		current = set.Templates
+	}
+	for _, t := range current {
 		if selector, ok := SelectorOf(t); ok {
 			wanted[selector] = append(wanted[selector], t)
 		}
@@ -114,13 +121,6 @@ func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 		}
 	}
 	return added
-}
-
-func (d *Pods) currentTemplates() []*devices.Template {
-	if d.config.Current() == nil {
-		return nil
-	}
-	return d.config.Current().Templates
 }
 
 // On implements devices.Presence.
@@ -156,12 +156,6 @@ func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *co
 		return nil, err
 	}
 	return on(node.Name), nil
-}
-
-// hasRun reports whether a driver runs, or has run, in Pods that give its name.
-func (d *Pods) hasRun(driver string) bool {
-	_, ok := d.drivers.Load(driver)
-	return ok
 }
 
 var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
