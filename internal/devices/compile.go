@@ -43,7 +43,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts,
+		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts},
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		text := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}

@@ -30,6 +30,11 @@ type Template struct {
 
 	nodes   *nodeaffinity.NodeSelector
 	content poolContent
+	podBinding
+}
+
+// podBinding is what a driver Pod decides.
+type podBinding struct {
 	// driver is the name of the driver, counts is nil where no driver Pod says how many devices
 	// there are, and pod is the driver Pod that the template is bound to, or nil.
 	driver gotemplate.Text
