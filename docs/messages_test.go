@@ -19,7 +19,7 @@ var ofOthers = []string{
 	`no matches for kind "ResourcePoolTemplate"`, "is forbidden", "bind: invalid argument",
 }
 
-// madeOfParts are messages that internal/devices/selection makes of parts; its test has it make them.
+// madeOfParts are messages that internal/extensions/explaining/selection makes of parts; its test has it make them.
 var madeOfParts = []string{"template h100 selects 0 of 3 nodes: node.kubernetes.io/instance-type is p5.49xlarge, must be p5.48xlarge (node gpu-0)"}
 
 // isCommand matches code that is no message: commands, and fields with values.

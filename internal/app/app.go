@@ -24,7 +24,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/claims"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
-	"github.com/kwok-dra/kwok-dra/internal/devices/selection"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/status"
@@ -104,8 +103,8 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 			Client: client, Objects: objects, Caches: observe.New(client, &o.Managed),
 			Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
 		},
-		Replica: Replica{Owner: owner, Managed: &o.Managed},
-		Config:  store, Workers: o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
+		Replica: Replica{Owner: owner, Managed: &o.Managed, Workers: o.Workers},
+		Config:  store, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{}, ReportUnselected: func(map[string]string) {},
 	}}
 	for _, extension := range o.extensions {
 		if extension.Provide != nil {
@@ -113,11 +112,10 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 		}
 	}
 	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
-	report := func(map[string]string) {}
 	var writer *status.Writer // of custom resources
 	if len(o.Kinds) > 0 {
 		writer = status.New(objects, owner, store.Acceptance, o.Kinds...)
-		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
+		publishing.Outcomes, s.ReportUnselected = writer.Outcomes, writer.Unselected
 	}
 	publisher := resourceslice.New(publishing)
 	s.Preparer = claims.New(claims.Options{
@@ -142,7 +140,6 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	s.Collect(buildInfo, store, owner, publisher.Metrics(), s.Preparer.Metrics())
 	s.Add(
 		Part{Run: owner.Run, Synced: owner.Synced()},
-		Part{Run: selection.NewWatcher(store, s.Caches.Nodes, owner, report).Run},
 		Part{Run: func(ctx context.Context) { publisher.Run(ctx, o.Workers) }, Check: publisher.CheckHealth},
 		Part{Run: func(ctx context.Context) { s.Preparer.Run(ctx, o.Workers) }, Check: s.Preparer.CheckHealth},
 	)

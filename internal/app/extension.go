@@ -42,12 +42,13 @@ type Core struct {
 	Cluster
 	Replica
 	Provided
-	Config  *config.Store
-	Workers int
+	Config *config.Store
 	// IsServing says that routes are served.
 	IsServing bool
-	// Preparer is there when extensions start.
-	Preparer *claims.Controller
+	// Preparer is there when extensions start. So is ReportUnselected, which writes into the status
+	// of templates why they select no node.
+	Preparer         *claims.Controller
+	ReportUnselected func(byTemplate map[string]string)
 
 	parts      []Part
 	routes     map[string]http.Handler
@@ -63,10 +64,12 @@ type Cluster struct {
 	Recorder record.EventRecorder
 }
 
-// Replica says which nodes and objects this process acts for.
+// Replica says which nodes and objects this process acts for, and with how many workers.
 type Replica struct {
 	Owner   *shard.Owner
 	Managed *lifecycle.ManagedNodes
+	// Workers is how many keys of a controller are reconciled at a time.
+	Workers int
 }
 
 // Provided is what extensions may give the core, which does without.

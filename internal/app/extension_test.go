@@ -43,6 +43,7 @@ func TestExtension(t *testing.T) {
 		Provide: func(core *Core) { core.DriverPods = provided },
 		Start: func(core *Core) {
 			require.NotNil(t, core.Preparer)
+			core.ReportUnselected(nil)
 			require.Equal(t, provided, core.DriverPods)
 			core.Handle("/", http.NotFoundHandler())
 			core.Collect(gauge)
@@ -116,7 +117,7 @@ func TestCoreHasNoExtension(t *testing.T) {
 	}
 	for _, needless := range []string{
 		"google.golang.org/grpc", "k8s.io/dynamic-resource-allocation/cel", "k8s.io/dynamic-resource-allocation/structured",
-		"k8s.io/kubelet/pkg/apis/dra/v1",
+		"k8s.io/kubelet/pkg/apis/dra/v1", "k8s.io/kube-openapi/pkg/validation/validate",
 	} {
 		require.NotContains(t, of, needless)
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
-	"github.com/kwok-dra/kwok-dra/internal/devices/parameters"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
@@ -23,13 +22,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// PartCheck checks the part of a validated spec that an extension uses.
-type PartCheck func(spec *v1alpha1.ResourcePoolTemplateSpec) field.ErrorList
+// PartCompiler checks and compiles the part of a validated template that an extension uses.
+type PartCompiler func(t *Template) field.ErrorList
 
-var partChecks []PartCheck
+var partCompilers []PartCompiler
 
-// RegisterPartCheck has Compile call the check of an extension. Call it in an init function.
-func RegisterPartCheck(check PartCheck) { partChecks = append(partChecks, check) }
+// RegisterPartCompiler has Compile call the compiler of an extension. Call it in an init function.
+func RegisterPartCompiler(compile PartCompiler) { partCompilers = append(partCompilers, compile) }
 
 // Compile validates and compiles a defaulted template. It returns all errors, without those that
 // may only follow from others.
@@ -44,7 +43,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		driverPods: newDriverPods(&source.Spec, path.Child("driver"), counts),
+		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts},
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		text := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
@@ -68,14 +67,10 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	more = append(more, checkTexts(t)...)
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sampleDataFor(t, sampleAllocated), path.Child("claimStatus"))
 	more = append(more, problems...)
-	for _, check := range partChecks {
-		more = append(more, check(&source.Spec)...)
+	for _, compilePart := range partCompilers {
+		more = append(more, compilePart(t)...)
 	}
 	more = append(more, compileSelectors(t, path)...)
-	if source.Spec.Parameters != nil {
-		t.Parameters, problems = parameters.Compile(source.Spec.Parameters, path.Child("parameters"))
-		more = append(more, problems...)
-	}
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
 }
@@ -83,6 +78,16 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 // independentParts matches fields that are right or wrong whatever other fields say.
 var independentParts = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
 	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`)
+
+// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
+func sampleDataFor(t *Template, others map[string]any) map[string]any {
+	if t.DriverPod == nil {
+		return others
+	}
+	data := maps.Clone(others)
+	data["DriverPod"] = samplePod
+	return data
+}
 
 // StandsAlone reports whether an error of a field holds whatever other fields of the template say.
 func StandsAlone(path string) bool {
@@ -111,12 +116,20 @@ func compileSelectors(t *Template, path *field.Path) (errs field.ErrorList) {
 // it returns one error for each path.
 func checkTexts(t *Template) (errs field.ErrorList) {
 	if t.SharedWith != nil {
-		errs = refuseNodeInSharedPool(t)
+		const why = "is of a pool that nodes share"
+		for i := range t.content.labels {
+			errs = append(errs, refuseNode(&t.content.labels[i].Text, why)...)
+		}
+		for _, g := range t.content.groups {
+			for i := range g.values {
+				errs = append(errs, refuseNode(&g.values[i].Text, why)...)
+			}
+		}
 	}
 	data := sampleDataFor(t, map[string]any{"Node": SampleNode})
 	problems := t.content.poolName.Check(data)
 	if t.NamesDriver() {
-		problems = append(problems, t.driverPods.driver.Check(sampleDataFor(t, map[string]any{}))...)
+		problems = append(problems, t.driver.Check(sampleDataFor(t, map[string]any{}))...)
 	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)
@@ -132,19 +145,6 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 		defer paths.Insert(err.Field)
 		return paths.Has(err.Field)
 	})...)
-}
-
-func refuseNodeInSharedPool(t *Template) (errs field.ErrorList) {
-	const why = "is of a pool that nodes share"
-	for i := range t.content.labels {
-		errs = append(errs, refuseNode(&t.content.labels[i].Text, why)...)
-	}
-	for _, g := range t.content.groups {
-		for i := range g.values {
-			errs = append(errs, refuseNode(&g.values[i].Text, why)...)
-		}
-	}
-	return errs
 }
 
 // readsPodName matches a template that reads what differs between driver Pods.

@@ -111,12 +111,12 @@ func (c *counts) sampleTemplate() *v1alpha1.ResourcePoolTemplate {
 	return c.templateOf(numbers)
 }
 
-// renderFor renders the counts that a driver Pod gives.
-func (c *counts) renderFor(podData func() (any, error)) ([]int32, error) {
-	renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: podData}}}
+// compileFor compiles the template t with the counts that a driver Pod gives.
+func (c *counts) compileFor(t *Template, pod *BoundPod) (*Template, error) {
+	renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
 	numbers := make([]int32, len(c.texts))
 	for i := range c.texts {
-		text, err := renderer.Render(&c.texts[i], map[string]any{})
+		text, err := renderer.Render(&c.texts[i], nil)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (c *counts) renderFor(podData func() (any, error)) ([]int32, error) {
 		}
 		numbers[i] = int32(number)
 	}
-	return numbers, nil
+	return c.compileSize(t, numbers)
 }
 
 // compileSize compiles the template t with these counts, once.

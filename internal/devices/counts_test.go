@@ -20,10 +20,7 @@ const ofPod = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n" +
 
 func bindWith(t *testing.T, template *Template, count string) (*Template, error) {
 	t.Helper()
-	pod := plugin("p", "d")
-	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GPUS", Value: count})
-	driver := NewDriverPod(pod, "")
-	return bindTo(template, driver, driver.dataForTemplates)
+	return template.BindTo(&BoundPod{Data: func() (any, error) { return map[string]any{"env": map[string]any{"GPUS": count}}, nil }})
 }
 
 // TestCountFrom: each Pod gets the devices that it asks for, whatever others have.
@@ -49,12 +46,12 @@ func TestCountFrom(t *testing.T) {
 		require.Len(t, bound.content.counterSets, test.sets)
 		require.Equal(t, template.Origin, bound.Origin)
 	}
-	require.Len(t, template.driverPods.counts.compiled, 2, "each size is compiled once")
+	require.Len(t, template.counts.compiled, 2, "each size is compiled once")
 	for range 2 * maxSizes {
-		_, err := template.driverPods.counts.compileSize(template, []int32{int32(len(template.driverPods.counts.compiled)) + 10, 0, 1000})
+		_, err := template.counts.compileSize(template, []int32{int32(len(template.counts.compiled)) + 10, 0, 1000})
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, len(template.driverPods.counts.compiled), maxSizes)
+	require.LessOrEqual(t, len(template.counts.compiled), maxSizes)
 }
 
 func TestCountFromFails(t *testing.T) {
@@ -67,7 +64,6 @@ func TestCountFromFails(t *testing.T) {
 	} {
 		_, err := bindWith(t, compile(t, "t", ofPod), count)
 		require.ErrorContains(t, err, want, count)
-		require.ErrorContains(t, err, "for pod ns/p: ", count)
 	}
 }
 
@@ -96,7 +92,7 @@ func TestCountFromOfNone(t *testing.T) {
 			t.Parallel()
 			bound, err := bindWith(t, compile(t, "t", head+test.spec), "0")
 			require.NoError(t, err)
-			pools, refused, err := Standing([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
+			pools, refused, err := PoolsForNode([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
 			require.NoError(t, err)
 			require.Empty(t, refused)
 			require.Len(t, pools, 1)
@@ -107,4 +103,31 @@ func TestCountFromOfNone(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTemplatesOfDriverPodsRefused(t *testing.T) {
+	t.Parallel()
+	const pod = "driverPod: {selector: {matchLabels: {app: x}}}\n"
+	for name, test := range map[string]struct{ spec, path, want string }{
+		"driver reads the Node":        {"driver: '{{ .Node.metadata.name }}'\n" + pod + "devices: [{name: a}]", "spec.driver", "there is no .Node here; there is .DriverPod"},
+		"no such field":                {"driver: '{{ .DriverPod.envs.A }}'\n" + pod + "devices: [{name: a}]", "spec.driver", "did you mean .DriverPod.env?"},
+		"without driverPod":            {oneGPU(`a: "{{ .DriverPod.name }}"`), "spec.devices[0].attributes[a]", "there is no .DriverPod here"},
+		"driver without driverPod":     {"driver: '{{ .DriverPod.name }}'\ndevices: [{name: a}]", "spec.driver", "only with driverPod"},
+		"device name":                  {"driver: d\n" + pod + "devices: [{name: '{{ .DriverPod.name }}'}]", "spec.devices[0].name", "there is no .DriverPod here; there is .Index"},
+		"pool name of all nodes":       {"driver: d\n" + pod + "poolName: '{{ .DriverPod.env.POOL }}'\ndevices: [{name: a}]", "spec.poolName", "must differ from node to node"},
+		"count without driverPod":      {"driver: d\ndevices: [{name: a, countFrom: '2'}]", "spec.devices[0].countFrom", "needs driverPod, whose Pod it reads; use count"},
+		"two counts":                   {"driver: d\n" + pod + "devices: [{name: a, count: 1, countFrom: '2'}]", "spec.devices[0].countFrom", "count is there already"},
+		"count reads the Node":         {"driver: d\n" + pod + "devices: [{name: a, countFrom: '{{ .Node.metadata.name }}'}]", "spec.devices[0].countFrom", "there is no .Node here; there is .DriverPod"},
+		"count of counter sets":        {"driver: d\ndevices: [{name: a}]\nsharedCounters: [{name: b, countFrom: '2', counters: {c: {value: 1}}}]", "spec.sharedCounters[0].countFrom", "needs driverPod"},
+		"in claimStatus without a Pod": {"driver: d\nclaimStatus: {data: {a: '{{ .DriverPod.name }}'}}\ndevices: [{name: a}]", "spec.claimStatus.data[a]", "there is no .DriverPod here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, errs := Compile(source(t, "t", test.spec))
+			require.Len(t, errs, 1)
+			require.Equal(t, test.path, errs[0].Field)
+			require.ErrorContains(t, errs[0], test.want)
+		})
+	}
+	compile(t, "t", "driver: d\n"+pod+"poolName: '{{ .DriverPod.name }}'\ndevices: [{name: a}]")
 }

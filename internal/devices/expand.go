@@ -31,7 +31,7 @@ func expandDevices(t *Template, path *field.Path) field.ErrorList {
 	for i := range t.SharedCounters {
 		set, at := &t.SharedCounters[i], path.Child("sharedCounters").Index(i).Child("name")
 		names, errs := expandNames(set.Name, set.Count, at)
-		e.addErrors(append(errs, e.setNames.addNames(names, at)...)...)
+		e.errs = append(e.errs, append(errs, e.setNames.addNames(names, at)...)...)
 		for _, name := range names {
 			e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
 		}
@@ -47,11 +47,8 @@ func expandDevices(t *Template, path *field.Path) field.ErrorList {
 	return e.errs
 }
 
-func (e *expansion) addErrors(errs ...*field.Error) {
-	e.errs = append(e.errs, errs...)
-}
-
-// addDevices adds a group of devices and the groups of their partitions.
+// addDevices adds a group of devices and the groups of their partitions, in the order of the pool: each
+// device is followed by its partitions.
 func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	names, errs := expandNames(d.Name, d.Count, path.Child("name"))
 	whole := newGroup(d, path)
@@ -59,7 +56,21 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 		whole.addDevice(name)
 	}
 	errs = append(errs, whole.addIndexed(d, path)...)
-	e.addOwnCounters(d, whole, path)
+	var slots int32
+	if d.Slots != nil {
+		slots = d.Slots.Count
+	}
+	// Each device has a counter set that it consumes as a whole: its counters, and one for each slot.
+	if counters := countersOf(d.Counters, d.Slots, 0, slots); len(counters) > 0 {
+		var sets []string
+		for _, device := range whole.devices {
+			set := v1alpha1.CounterSetOf(device.Name)
+			sets = append(sets, set)
+			e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: set, Counters: counters})
+			device.ConsumesCounters = append(device.ConsumesCounters, resourcev1.DeviceCounterConsumption{CounterSet: set, Counters: counters})
+		}
+		e.errs = append(e.errs, e.setNames.addNames(sets, path.Child("counters"))...)
+	}
 	groups := []*group{whole}
 	for i := range d.Partitions {
 		at := path.Child("partitions").Index(i)
@@ -67,8 +78,20 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 		errs = append(errs, e.deviceNames.addNames(partitions.deviceNames(), at.Child("name"))...)
 		groups = append(groups, partitions)
 	}
-	e.addErrors(append(errs, e.deviceNames.addNames(names, path.Child("name"))...)...)
-	e.addGroups(d.Name, groups)
+	e.errs = append(e.errs, append(errs, e.deviceNames.addNames(names, path.Child("name"))...)...)
+	e.groups = append(e.groups, groups...)
+	for i, device := range whole.devices {
+		e.devices = append(e.devices, device)
+		for _, g := range groups[1:] {
+			e.devices = append(e.devices, g.devices[i*g.partitions:(i+1)*g.partitions]...)
+		}
+	}
+	for _, g := range groups {
+		for _, device := range g.devices {
+			e.byName[device.Name] = device
+			e.members[d.Name] = append(e.members[d.Name], device.Name)
+		}
+	}
 }
 
 // addIndexed sets what is rendered for each device and is the same on all Nodes.
@@ -96,44 +119,6 @@ func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) field.E
 	return errs
 }
 
-// addOwnCounters gives each device a counter set that it consumes as a whole: its counters, and one
-// for each slot.
-func (e *expansion) addOwnCounters(d *v1alpha1.DeviceTemplate, whole *group, path *field.Path) {
-	var slots int32
-	if d.Slots != nil {
-		slots = d.Slots.Count
-	}
-	counters := countersOf(d.Counters, d.Slots, 0, slots)
-	if len(counters) == 0 {
-		return
-	}
-	var names []string
-	for _, device := range whole.devices {
-		name := v1alpha1.CounterSetOf(device.Name)
-		names = append(names, name)
-		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: counters})
-		device.ConsumesCounters = append(device.ConsumesCounters, resourcev1.DeviceCounterConsumption{CounterSet: name, Counters: counters})
-	}
-	e.addErrors(e.setNames.addNames(names, path.Child("counters"))...)
-}
-
-// addGroups adds groups in the order of the pool: each device is followed by its partitions.
-func (e *expansion) addGroups(stem string, groups []*group) {
-	e.groups = append(e.groups, groups...)
-	for i, device := range groups[0].devices {
-		e.devices = append(e.devices, device)
-		for _, g := range groups[1:] {
-			e.devices = append(e.devices, g.devices[i*g.partitions:(i+1)*g.partitions]...)
-		}
-	}
-	for _, g := range groups {
-		for _, device := range g.devices {
-			e.byName[device.Name] = device
-			e.members[stem] = append(e.members[stem], device.Name)
-		}
-	}
-}
-
 // checkCounters refuses devices that consume counters which do not exist. The scheduler would take
 // the whole pool as invalid.
 func (e *expansion) checkCounters(path *field.Path) {
@@ -146,7 +131,7 @@ func (e *expansion) checkCounters(path *field.Path) {
 		devices := e.groups[group].devices
 		group += 1 + len(d.Partitions)
 		for j := range d.ConsumesCounters {
-			e.addErrors(checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
+			e.errs = append(e.errs, checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
 		}
 	}
 }
@@ -191,17 +176,17 @@ func (e *expansion) assignSlices(path *field.Path) {
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
 			names, isGroup := e.members[name]
-			if !isGroup && e.hasDevice(name) {
+			if !isGroup && e.byName[name] != nil {
 				names = []string{name}
 			}
 			if len(names) == 0 {
-				e.addErrors(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
+				e.errs = append(e.errs, field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
 			}
-			e.addErrors(assigned.addNames(names, at.Index(j))...)
+			e.errs = append(e.errs, assigned.addNames(names, at.Index(j))...)
 			members = append(members, names...)
 		}
 		named += len(members)
-		e.addErrors(e.checkSliceSize(members, at)...)
+		e.errs = append(e.errs, e.checkSliceSize(members, at)...)
 		e.split = append(e.split, members)
 	}
 	if len(e.errs) == 0 {
@@ -218,7 +203,7 @@ func (e *expansion) checkAllAssigned(assigned nameRegistry, path *field.Path) {
 		}
 	}
 	if len(missing) > 0 {
-		e.addErrors(field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
+		e.errs = append(e.errs, field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
 	}
 }
 

@@ -34,8 +34,9 @@ type group struct {
 type device struct {
 	resourcev1.Device
 	group *group
-	// index is its index in the group.
-	index int
+	// data is what its values see besides the Node and the driver Pod. It is nil where no values are
+	// rendered for each Node.
+	data map[string]any
 }
 
 // newGroup makes a group without devices of a validated template.
@@ -92,7 +93,7 @@ func (g *group) addValue(text string, path *field.Path, set func(device *resourc
 }
 
 func (g *group) addDevice(name string) *device {
-	made := &device{Device: g.common, group: g, index: len(g.devices)}
+	made := &device{Device: g.common, group: g}
 	made.Name = name
 	g.devices = append(g.devices, made)
 	return made
@@ -116,6 +117,11 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 			problems = g.setValue(&v)
 		}
 		errs = append(errs, problems...)
+	}
+	if len(g.values) > 0 {
+		for i, device := range g.devices {
+			device.data = g.dataOf(i)
+		}
 	}
 	return errs
 }

@@ -66,7 +66,7 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pools, refusals, err := Standing(templates, node, taints)
+	pools, refusals, err := PoolsForNode(templates, node, taints)
 	if len(refusals) > 0 {
 		return nil, refusals[0].Err
 	}

@@ -91,14 +91,12 @@ func (p *Pool) splitDevices() (parts [][]resourcev1.Device, explicit int) {
 }
 
 func maxDevices(devices []resourcev1.Device) int {
-	if slices.ContainsFunc(devices, hasAdvancedFeatures) {
-		return resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
+	for i := range devices {
+		if device := &devices[i]; len(device.Taints)+len(device.ConsumesCounters) > 0 || HasListAttribute(device) {
+			return resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
+		}
 	}
 	return resourcev1.ResourceSliceMaxDevices
-}
-
-func hasAdvancedFeatures(device resourcev1.Device) bool {
-	return len(device.Taints)+len(device.ConsumesCounters) > 0 || HasListAttribute(&device)
 }
 
 // HasListAttribute reports whether an attribute of the device is a list.

@@ -26,7 +26,7 @@ func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
 	object := lifecycle.NodeObject(node)
 	return &Lookup{
 		Node:      object,
-		templates: sync.OnceValue(func() map[string][]*Template { return ForDriver(templates, node) }),
+		templates: sync.OnceValue(func() map[string][]*Template { return SelectForNode(templates, node).ByDriver }),
 		taints:    sync.OnceValues(func() (Taints, error) { return TaintsOf(object) }),
 		pools:     map[string][]Pool{},
 	}
@@ -35,7 +35,7 @@ func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
 // Template finds the template that an allocated device is from.
 func (l *Lookup) Template(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
 	templates := l.templates()[result.Driver]
-	if len(templates) == 1 && templates[0].content.hasDevice(result.Device) {
+	if len(templates) == 1 && templates[0].content.byName[result.Device] != nil {
 		return templates[0], nil
 	}
 	return l.findTemplate(result)
@@ -76,7 +76,7 @@ func (l *Lookup) findTemplate(result *resourcev1.DeviceRequestAllocationResult) 
 		}
 	}
 	for _, t := range templates {
-		if t.SharedWith != nil && t.PoolName == result.Pool && t.content.hasDevice(result.Device) {
+		if t.SharedWith != nil && t.PoolName == result.Pool && t.content.byName[result.Device] != nil {
 			return t, nil
 		}
 	}

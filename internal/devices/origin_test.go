@@ -18,9 +18,9 @@ func part(t *testing.T, document, name string, created int64, devices ...string)
 	return compiled
 }
 
-// TestStanding: of documents that clash the later one is left out, whole, and
+// TestPoolsForNode: of documents that clash the later one is left out, whole, and
 // the others stand.
-func TestStanding(t *testing.T) {
+func TestPoolsForNode(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		templates []*Template
@@ -61,7 +61,7 @@ func TestStanding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pools, refusals, err := Standing(test.templates, lifecycle.NodeObject(newNode("n", nil)), nil)
+			pools, refusals, err := PoolsForNode(test.templates, lifecycle.NodeObject(newNode("n", nil)), nil)
 			require.NoError(t, err)
 			require.Len(t, pools, 1)
 			require.Equal(t, test.want, deviceNames(pools[0].Devices))
@@ -77,13 +77,13 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestStandingLeavesOtherPoolsAlone: a document that clashes in one pool has none
+// TestPoolsForNodeLeavesOtherPoolsAlone: a document that clashes in one pool has none
 // of its devices in another either.
-func TestStandingLeavesOtherPoolsAlone(t *testing.T) {
+func TestPoolsForNodeLeavesOtherPoolsAlone(t *testing.T) {
 	t.Parallel()
 	elsewhere := compile(t, "b.q", namedDevices("x")+"poolName: other-{{ .Node.metadata.name }}")
 	elsewhere.Origin = Origin{Document: "Config b", Created: time.Unix(2, 0)}
-	pools, refusals, err := Standing([]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "x"), elsewhere}, lifecycle.NodeObject(newNode("n", nil)), nil)
+	pools, refusals, err := PoolsForNode([]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "x"), elsewhere}, lifecycle.NodeObject(newNode("n", nil)), nil)
 	require.NoError(t, err)
 	require.Len(t, refusals, 1)
 	require.Len(t, pools, 1)

@@ -62,7 +62,7 @@ func (t *Template) NewSharedPool() (*Pool, error) {
 
 // findTemplate returns the template of the pool that a device is from, or nil.
 func (p *Pool) findTemplate(device string) *Template {
-	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.content.hasDevice(device) })
+	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.content.byName[device] != nil })
 	if i < 0 {
 		return nil
 	}
@@ -128,6 +128,6 @@ func (p *Pool) Labels(of *Slice) map[string]string {
 // Holds reports whether a slice of the pool has devices or counter sets of a template.
 func (p *Pool) Holds(of *Slice, t *Template) bool {
 	return len(p.Templates) == 1 ||
-		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.content.hasDevice(d.Name) }) ||
+		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.content.byName[d.Name] != nil }) ||
 		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool { return t.content.hasCounterSet(set.Name) })
 }

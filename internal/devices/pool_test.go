@@ -17,7 +17,7 @@ func namedDevices(names ...string) string {
 	return "driver: d\ndevices: [{name: " + strings.Join(names, "}, {name: ") + "}]\n"
 }
 
-func TestForDriver(t *testing.T) {
+func TestSelectForNode(t *testing.T) {
 	t.Parallel()
 	onZone := "nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Exists}]}]}\n"
 	templates := []*Template{
@@ -41,7 +41,7 @@ func TestForDriver(t *testing.T) {
 			for rotate := range templates {
 				order := append(append([]*Template{}, templates[rotate:]...), templates[:rotate]...)
 				got := map[string][]string{}
-				for driver, chosen := range ForDriver(order, test.node) {
+				for driver, chosen := range SelectForNode(order, test.node).ByDriver {
 					for _, template := range chosen {
 						got[driver] = append(got[driver], template.Name)
 					}

@@ -22,38 +22,46 @@ func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
 }
 
-// ForDriver returns the templates that count on a node by their driver: those that select the node
-// and have the highest priority, in the order of their names.
-func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template {
-	byDriver := map[string][]*Template{}
+// NodeTemplates are the templates that select a node.
+type NodeTemplates struct {
+	// ByDriver has those that count there, by their driver: those with the highest priority, in the
+	// order of their names.
+	ByDriver map[string][]*Template
+	// Hidden has the others, each with one of the driver's that count. It is nil for none.
+	Hidden map[*Template]*Template
+}
+
+// SelectForNode selects the templates of a node.
+func SelectForNode(templates []*Template, node *corev1.Node) NodeTemplates {
+	selected := NodeTemplates{ByDriver: map[string][]*Template{}}
+	var outranked []*Template
 	for _, t := range templates {
-		switch chosen := byDriver[t.Driver]; {
-		case !t.Selects(node):
-		case len(chosen) == 0 || t.Priority > chosen[0].Priority:
-			byDriver[t.Driver] = []*Template{t}
-		case t.Priority == chosen[0].Priority:
-			byDriver[t.Driver] = append(chosen, t)
+		if t.nodes != nil && !t.nodes.Match(node) {
+			continue
+		}
+		switch counting := selected.ByDriver[t.Driver]; {
+		case len(counting) == 0 || t.Priority == counting[0].Priority:
+			selected.ByDriver[t.Driver] = append(counting, t)
+		case t.Priority > counting[0].Priority:
+			outranked = append(outranked, counting...)
+			selected.ByDriver[t.Driver] = []*Template{t}
+		default:
+			outranked = append(outranked, t)
 		}
 	}
-	for _, chosen := range byDriver {
-		slices.SortFunc(chosen, compareNames)
+	for _, counting := range selected.ByDriver {
+		slices.SortFunc(counting, compareNames)
 	}
-	return byDriver
+	if len(outranked) > 0 {
+		selected.Hidden = map[*Template]*Template{}
+	}
+	for _, t := range outranked {
+		selected.Hidden[t] = selected.ByDriver[t.Driver][0]
+	}
+	return selected
 }
 
 func compareNames(a, b *Template) int { return cmp.Compare(a.Name, b.Name) }
-
-// Hidden returns the templates that select a node and do not count there, each with one of those
-// that ForDriver chose, which has a higher priority.
-func Hidden(templates []*Template, chosen map[string][]*Template, node *corev1.Node) map[*Template]*Template {
-	hidden := map[*Template]*Template{}
-	for _, t := range templates {
-		if counts := chosen[t.Driver]; len(counts) > 0 && t.Priority < counts[0].Priority && t.Selects(node) {
-			hidden[t] = counts[0]
-		}
-	}
-	return hidden
-}
 
 // Refusal is a document whose templates make nothing on a node, since they clash with each other
 // or with those of an older document.
@@ -62,14 +70,14 @@ type Refusal struct {
 	Err       error
 }
 
-// Standing makes a driver's pools on a node from the templates that ForDriver chose, without pools
-// that nodes share. Templates with the same pool name form one pool, with devices in the order of
+// PoolsForNode renders a driver's pools on a node, without pools that nodes share. The templates are
+// those that count there. Templates with the same pool name form one pool, with devices in the order of
 // the templates' names. Taints are those of the Node.
 //
 // Templates that clash are refused by document: the document created later is refused as a whole.
 // Documents that are no objects of their own count as the oldest. Of two documents of one age the
 // one whose template has the first name stands.
-func Standing(templates []*Template, node *lifecycle.Object, taints Taints) ([]Pool, []Refusal, error) {
+func PoolsForNode(templates []*Template, node *lifecycle.Object, taints Taints) ([]Pool, []Refusal, error) {
 	pools, refusals, err := mergeDocuments(templates, node)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +106,7 @@ func mergeDocuments(templates []*Template, node *lifecycle.Object) (pools []Pool
 		}
 		poolName := &t.content.poolName
 		if poolNames[t] = node.GetName(); poolName.Source != defaults.PoolName {
-			poolNames[t], err = t.newRenderer(node).Render(poolName, map[string]any{})
+			poolNames[t], err = t.newRenderer(node).Render(poolName, nil)
 		}
 		if err == nil {
 			err = validation.ValidatePoolName(poolNames[t], poolName.Path).ToAggregate()
@@ -157,7 +165,7 @@ func (p *Pool) renderDevices(node *lifecycle.Object) error {
 		renderer, labels := t.newRenderer(node), map[string]string{}
 		for i := range t.content.labels {
 			label := &t.content.labels[i]
-			value, err := renderer.Render(&label.Text, map[string]any{})
+			value, err := renderer.Render(&label.Text, nil)
 			if err != nil {
 				return fmt.Errorf(cannotRender, t.Name, err)
 			}
@@ -187,8 +195,8 @@ func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
 	if node != nil {
 		renderer.Shared[0].Get = node.Decoded
 	}
-	if t.driverPods != nil && t.driverPods.data != nil {
-		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.driverPods.data})
+	if t.pod != nil {
+		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.pod.Data})
 	}
 	return renderer
 }
@@ -204,10 +212,9 @@ func (d *device) renderDevice(renderer *gotemplate.Renderer) (resourcev1.Device,
 		rendered.Attributes = make(map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, len(d.Attributes)+len(values))
 		maps.Copy(rendered.Attributes, d.Attributes)
 	}
-	data := d.group.dataOf(d.index)
 	for i := range values {
 		value := &values[i]
-		text, err := renderer.Render(&value.Text, data)
+		text, err := renderer.Render(&value.Text, d.data)
 		if err == nil && strings.Contains(text, gotemplate.NoValue) {
 			err = missingField(&value.Text)
 		} else if err == nil {

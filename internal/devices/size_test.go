@@ -52,19 +52,3 @@ func TestSizeOfSlices(t *testing.T) {
 	require.NotEmpty(t, errs)
 	require.Less(t, len(errs), 10)
 }
-
-// TestSizeOfDriversOnANode: each driver Pod may have a template make devices once more, and all of
-// a node are bounded.
-func TestSizeOfDriversOnANode(t *testing.T) {
-	t.Parallel()
-	template := compile(t, "t", "driver: '{{ .DriverPod.env.DRIVER }}'\ndriverPod: {selector: {matchLabels: {app: x}}}\ndevices: [{name: gpu, count: 10000}]\n")
-	var pods []*DriverPod
-	for i := range 12 {
-		pod := NewDriverPod(plugin(fmt.Sprintf("p%02d", i), fmt.Sprintf("d%02d", i)), "")
-		pod.Connected = true
-		pods = append(pods, pod)
-	}
-	bound := Bind([]*Template{template}, newNode("n", nil), func(*Template) ([]*DriverPod, bool) { return pods, true })
-	require.Len(t, bound.Templates, 10)
-	require.ErrorContains(t, bound.Failed[template], ": on its node, all templates together may make at most 100000 devices, and make 110000: lower count, or remove templates")
-}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
-	"github.com/kwok-dra/kwok-dra/internal/devices/parameters"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -24,15 +23,28 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus is what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
-	// Parameters are the opaque parameters that the driver accepts. It is nil where it accepts any.
-	Parameters *parameters.Kinds
+	// Parameters checks opaque parameters as the driver does. It is nil where the driver accepts any.
+	Parameters ParameterChecker
 	// Origin is the document that the template is from.
 	Origin Origin
 
 	nodes   *nodeaffinity.NodeSelector
 	content poolContent
-	// driverPods is nil for a template without driverPod.
-	driverPods *driverPods
+	podBinding
+}
+
+// podBinding is what a driver Pod decides.
+type podBinding struct {
+	// driver is the name of the driver, counts is nil where no driver Pod says how many devices
+	// there are, and pod is the driver Pod that the template is bound to, or nil.
+	driver gotemplate.Text
+	counts *counts
+	pod    *BoundPod
+}
+
+// ParameterChecker returns the error of a driver that cannot use opaque parameters, or nil.
+type ParameterChecker interface {
+	Check(driver string, parameters []byte) error
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.
@@ -83,10 +95,6 @@ func (t *Template) SharedPool() string {
 // Size is the number of devices that a pool has from the template.
 func (t *Template) Size() int {
 	return len(t.content.devices)
-}
-
-func (c *poolContent) hasDevice(name string) bool {
-	return c.byName[name] != nil
 }
 
 func (c *poolContent) hasCounterSet(name string) bool {

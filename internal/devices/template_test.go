@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"slices"
 	"sync"
 	"testing"
 
@@ -285,7 +284,7 @@ func TestSelectsAndUses(t *testing.T) {
 		require.Equal(t, node.Name == "n2", some.Selects(node))
 		require.Equal(t, node.Name == "n1", named.Selects(node))
 	}
-	advanced := func(p *Pool) bool { return slices.ContainsFunc(p.Devices, hasAdvancedFeatures) }
+	advanced := func(p *Pool) bool { return maxDevices(p.Devices) < resourcev1.ResourceSliceMaxDevices }
 	require.False(t, all.Uses(advanced))
 	require.True(t, some.Uses(advanced))
 	require.NotNil(t, compile(t, "d", "driver: d\npublishWhen: {}\nretireWhen: {}\ndevices: [{name: gpu}]").PublishWhen)

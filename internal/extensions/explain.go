@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
-	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
@@ -54,6 +55,13 @@ func explainPods(e *explanations) app.Extension {
 	}
 }
 
+// explainTemplates says why templates select no node.
+func explainTemplates() app.Extension {
+	return app.Extension{Start: func(core *app.Core) {
+		core.Add(app.Part{Run: selection.NewWatcher(core.Config, core.Caches.Nodes, core.Owner, core.ReportUnselected).Run})
+	}}
+}
+
 // answerPods says why Pods wait, as kwok-dractl why does. It leaves out Pods that do not exist.
 func (e *explanations) answerPods(ctx context.Context, names []types.NamespacedName) ([]*why.Answer, error) {
 	var pods []*corev1.Pod
@@ -92,7 +100,7 @@ func (e *explanations) readWholeCluster(ctx context.Context) (*why.Cluster, erro
 	}
 	known.Now = time.Now()
 	if set := e.core.Config.Current(); set != nil {
-		known.Configure(set, e.core.Managed, func(node *corev1.Node) devices.Pods { return e.pods.On(node.Name) })
+		known.Configure(set, e.core.Managed, func(node *corev1.Node) driverpods.Listed { return e.pods.ListCached(node.Name) })
 		if e.drivers.Enabled() {
 			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, driver string) (bool, error) {
 				return e.drivers.Driver(nil, node, set.HasDriver).Registered(driver)

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 )
 
 // All returns the extensions of one sidecar. An extension may use those before it.
@@ -19,6 +20,7 @@ func All() []app.Extension {
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),
+		explainTemplates(),
 		servePage(devices, explanations),
 	}
 }

@@ -47,7 +47,7 @@ func TestHiddenIsTold(t *testing.T) {
 		hidden := map[*devices.Template]*devices.Template{}
 		for _, t := range w.store.Current().Templates {
 			t.Origin.Carrier = carrier
-			hidden = devices.Hidden(w.store.Current().Templates, devices.ForDriver(w.store.Current().Templates, fakeNode("n", true)), fakeNode("n", true))
+			hidden = devices.SelectForNode(w.store.Current().Templates, fakeNode("n", true)).Hidden
 		}
 		for range 3 {
 			w.publisher.reporter.reportHidden(fakeNode("n", true), hidden)

@@ -54,8 +54,8 @@ const (
 func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Pool {
 	t.Helper()
 	var all []devices.Pool
-	for _, templates := range devices.ForDriver(store.Current().Templates, node) {
-		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
+	for _, templates := range devices.SelectForNode(store.Current().Templates, node).ByDriver {
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err)
 		require.Empty(t, refusals)
 		all = append(all, pools...)

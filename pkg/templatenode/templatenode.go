@@ -24,6 +24,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections" // it checks containerEdits
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
@@ -73,9 +75,9 @@ type Rendered struct {
 func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev1.Pod) (Rendered, error) {
 	rendered := Rendered{}
 	object := lifecycle.NodeObject(node)
-	bound := devices.Bind(r.templates, node, devices.Started(node, pods))
+	bound := devices.Bind(r.templates, node, driverpods.ListStarted(node, pods))
 	errs := slices.Collect(maps.Values(bound.Failed))
-	byDriver := devices.ForDriver(bound.Templates, node)
+	byDriver := devices.SelectForNode(bound.Templates, node).ByDriver
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		if err := r.renderDriver(ctx, node, object, byDriver[driver], &rendered); err != nil {
 			errs = append(errs, fmt.Errorf("render driver %s for node %s: %w", driver, node.Name, err))
@@ -90,7 +92,7 @@ func (r *Renderer) renderDriver(ctx context.Context, node *corev1.Node, object *
 	if err != nil {
 		return err
 	}
-	pools, refusals, err := devices.Standing(templates, object, taints)
+	pools, refusals, err := devices.PoolsForNode(templates, object, taints)
 	if err != nil {
 		return err
 	}

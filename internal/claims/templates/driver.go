@@ -77,7 +77,7 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	state := lifecycle.PluginOf(d.node)
 	down, isDown := d.bound.Down[driver]
 	switch {
-	case state == lifecycle.PluginGone, isDown && !down.Registered():
+	case state == lifecycle.PluginGone, isDown && !down.Registered:
 		return lifecycle.PluginGone
 	case isDown:
 		return lifecycle.PluginSilent

@@ -7,6 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/configtest"
 )

@@ -22,6 +22,100 @@ const (
 	maxPatternLength, patternCost = 1_000, 40
 )
 
+// functionCosts has the functions that templates may call, with what a call costs, or nil for those
+// that cost nothing. None changes its arguments, and all return text, numbers, bools, lists and
+// maps.
+var functionCosts = func() map[string]callCost {
+	all := map[string]callCost{}
+	for _, group := range []struct {
+		names string
+		cost  callCost
+	}{
+		// Of Go templates.
+		{`and eq ge gt index le len lt ne not or`, nil},
+		// They return a part of their arguments, or little, and read nothing long.
+		{`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`, nil},
+		// They read all but a list that comes first.
+		{`mustSlice slice typeIsLike`, costOfRest},
+		// They read their arguments, and return as much.
+		{`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
+		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
+		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
+		mul mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
+		mustToPrettyJson mustToRawJson nospace omit pick pluck plural prepend print println quote regexQuoteMeta rest
+		reverse sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
+		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
+		upper urlJoin urlParse urlquery uuid values wrap`, costOfReading},
+		// They make a text into elements, which weigh more than their text is long.
+		{`fromJson mustFromJson`, func(arguments []argument) float64 {
+			total := costOfReading(arguments)
+			for _, mark := range []string{"[", "{", ":", ","} {
+				total += 2 * elementCost * float64(strings.Count(arguments[0].stringValue(), mark))
+			}
+			return total
+		}},
+		// They split a text, the last argument, by a separator.
+		{`split splitList splitn`, func(arguments []argument) float64 {
+			parts := 1 + strings.Count(arguments[len(arguments)-1].stringValue(), arguments[0].stringValue())
+			return costOfReading(arguments) + 4*elementCost*float64(parts)
+		}},
+		// They may process each argument for each byte of others.
+		{`mustWithout replace trimAll trimall without wrapWith`, func(arguments []argument) float64 {
+			total := 1.0
+			for _, a := range arguments {
+				total *= 1 + weightOf(a.Value) - elementCost
+			}
+			return total
+		}},
+		// Their arguments say how many elements they return.
+		{`seq until untilStep`, func(arguments []argument) (total float64) {
+			for _, a := range arguments {
+				total += elementCost * a.magnitudeOf()
+			}
+			return total
+		}},
+		// They process the other arguments as often as the first one says, or for its length.
+		{`join repeat`, func(arguments []argument) float64 {
+			times := 1 + arguments[0].magnitudeOf() + float64(len(arguments[0].stringValue()))
+			return times * max(0, costOfReading(arguments[1:])-elementCost)
+		}},
+		// They put a number of blanks before each line of a text, even of an empty one.
+		{`indent nindent`, func(arguments []argument) float64 {
+			lines := 2 + strings.Count(arguments[1].stringValue(), "\n")
+			return arguments[0].magnitudeOf()*float64(lines) + costOfReading(arguments)
+		}},
+		{`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
+		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`, costOfMatching},
+		{`printf`, costOfFormat},
+		// It takes a value and an indent.
+		{`YAML`, func(arguments []argument) float64 {
+			cost := growth * costOfReading(arguments)
+			for _, a := range arguments {
+				cost *= 1 + 2*a.magnitudeOf()
+			}
+			return cost
+		}},
+		// It takes a constraint and a version. Long ones are refused.
+		{`semverCompare`, func(arguments []argument) float64 {
+			total := costOfRest(arguments)
+			if total > maxPatternLength {
+				return math.Inf(1)
+			}
+			return total * patternCost
+		}},
+		// They compare all elements of a list with each other, or multiply factors, whose product has
+		// the digits of all.
+		{`mulf mustUniq uniq`, func(arguments []argument) float64 {
+			return math.Pow(costOfReading(arguments), 2) / elementCost
+		}},
+	} {
+		for name := range strings.FieldsSeq(group.names) {
+			all[name] = group.cost
+		}
+	}
+	return all
+}()
+
 func costOfReading(arguments []argument) (total float64) {
 	for _, a := range arguments {
 		total += weightOf(a.Value)
@@ -31,73 +125,6 @@ func costOfReading(arguments []argument) (total float64) {
 
 func costOfRest(arguments []argument) float64 {
 	return float64(len(arguments[0].stringValue())) + costOfReading(arguments[1:])
-}
-
-// costOfJSON is for a text, whose elements weigh more than their text is long.
-func costOfJSON(arguments []argument) float64 {
-	total := costOfReading(arguments)
-	for _, a := range arguments {
-		for _, mark := range []string{"[", "{", ":", ","} {
-			total += 2 * elementCost * float64(strings.Count(a.stringValue(), mark))
-		}
-	}
-	return total
-}
-
-// costOfSplitting is for a separator and a text, which is the last argument.
-func costOfSplitting(arguments []argument) float64 {
-	parts := 1 + strings.Count(arguments[len(arguments)-1].stringValue(), arguments[0].stringValue())
-	return costOfReading(arguments) + 4*elementCost*float64(parts)
-}
-
-func costOfCounting(arguments []argument) (total float64) {
-	for _, a := range arguments {
-		total += elementCost * a.magnitudeOf()
-	}
-	return total
-}
-
-func costOfRepeating(arguments []argument) float64 {
-	times := 1 + arguments[0].magnitudeOf() + float64(len(arguments[0].stringValue()))
-	return times * max(0, costOfReading(arguments[1:])-elementCost)
-}
-
-// costOfIndenting is for a number of blanks, which even an empty text is given, and a text.
-func costOfIndenting(arguments []argument) float64 {
-	lines := 2 + strings.Count(arguments[1].stringValue(), "\n")
-	return arguments[0].magnitudeOf()*float64(lines) + costOfReading(arguments)
-}
-
-// costOfVersions is for a constraint and a version. Long ones are refused.
-func costOfVersions(arguments []argument) float64 {
-	total := costOfRest(arguments)
-	if total > maxPatternLength {
-		return math.Inf(1)
-	}
-	return total * patternCost
-}
-
-func costOfCrossing(arguments []argument) float64 {
-	total := 1.0
-	for _, a := range arguments {
-		total *= 1 + weightOf(a.Value) - elementCost
-	}
-	return total
-}
-
-// costOfPairs is for a list whose elements are all compared with each other, or for factors, whose
-// product has the digits of all of them.
-func costOfPairs(arguments []argument) float64 {
-	return math.Pow(costOfReading(arguments), 2) / elementCost
-}
-
-// costOfYAML is for a value and an indent.
-func costOfYAML(arguments []argument) float64 {
-	cost := growth * costOfReading(arguments)
-	for _, a := range arguments {
-		cost *= 1 + 2*a.magnitudeOf()
-	}
-	return cost
 }
 
 // costOfMatching is for a regular expression, a text, and what replaces the matches.

@@ -158,7 +158,14 @@ func (t knownType) typeOfField(name string) (knownType, string) {
 		if typ, ok := fields[name]; ok {
 			return knownType{typ: typ, name: read}, ""
 		}
-		return knownType{}, t.describeMissing(name, slices.Sorted(maps.Keys(fields)))
+		names := slices.Sorted(maps.Keys(fields))
+		if nearest := suggest.Nearest(name, names); nearest != "" {
+			return knownType{}, fmt.Sprintf("there is no %s here; did you mean %s.%s?", read, t.name, nearest)
+		}
+		for i := range names {
+			names[i] = t.name + "." + names[i]
+		}
+		return knownType{}, fmt.Sprintf("there is no %s here; there is %s", read, ListSome(names))
 	case typ == nil:
 		return knownType{}, ""
 	case typ.Kind() == reflect.Map:
@@ -169,18 +176,6 @@ func (t knownType) typeOfField(name string) (knownType, string) {
 		return knownType{}, fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", t.name, name, corev1.LabelTopologyZone)
 	}
 	return knownType{}, fmt.Sprintf("%s has no field %s", t.name, name)
-}
-
-// describeMissing says that there is no such field, and which one may be meant.
-func (t knownType) describeMissing(name string, fields []string) string {
-	problem := fmt.Sprintf("there is no %s.%s here", t.name, name)
-	if nearest := suggest.Nearest(name, fields); nearest != "" {
-		return fmt.Sprintf("%s; did you mean %s.%s?", problem, t.name, nearest)
-	}
-	for i := range fields {
-		fields[i] = t.name + "." + fields[i]
-	}
-	return fmt.Sprintf("%s; there is %s", problem, ListSome(fields))
 }
 
 var ownEncodings = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}

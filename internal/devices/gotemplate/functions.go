@@ -20,48 +20,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// functionCosts has the functions that templates may call, with what a call costs, or nil for those
-// that cost nothing. None changes its arguments, and all return text, numbers, bools, lists and
-// maps.
-var functionCosts = func() map[string]callCost {
-	all := map[string]callCost{}
-	for names, cost := range map[string]callCost{
-		// Of Go templates.
-		`and eq ge gt index le len lt ne not or`: nil,
-		// They return a part of their arguments, or little, and read nothing long.
-		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`: nil,
-		// They read all but a list that comes first.
-		`mustSlice slice typeIsLike`: costOfRest,
-		// They read their arguments, and return as much.
-		`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
-		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
-		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
-		mul mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
-		mustToPrettyJson mustToRawJson nospace omit pick pluck plural prepend print println quote regexQuoteMeta rest
-		reverse sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
-		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
-		upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
-		// They make a text into elements.
-		`fromJson mustFromJson`: costOfJSON, `split splitList splitn`: costOfSplitting,
-		// They may process each argument for each byte of others.
-		`mustWithout replace trimAll trimall without wrapWith`: costOfCrossing,
-		// Their arguments say how many elements they return.
-		`seq until untilStep`: costOfCounting,
-		// They process the other arguments as often as the first one says, or for its length.
-		`join repeat`: costOfRepeating, `indent nindent`: costOfIndenting,
-		`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
-		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`: costOfMatching,
-		`printf`: costOfFormat, `YAML`: costOfYAML, `semverCompare`: costOfVersions,
-		// They process each pair of their arguments or elements.
-		`mulf mustUniq uniq`: costOfPairs,
-	} {
-		for name := range strings.FieldsSeq(names) {
-			all[name] = cost
-		}
-	}
-	return all
-}()
-
 // comparisons are Go's functions that read their arguments. Go templates call them without
 // chargedFunctions, so rounds of loops pay for them.
 var comparisons = sets.New("eq", "ge", "gt", "le", "lt", "ne")
@@ -89,7 +47,12 @@ func (b *budget) chargedFunctions(names []string) template.FuncMap {
 	for _, name := range names {
 		switch function, ok := implementations[name]; {
 		case name == chargeRange:
-			charged[name] = b.payRange
+			charged[name] = func(over any) (any, error) {
+				if value := reflect.ValueOf(over); value.Kind() == reflect.Map { // it is sorted before the first round
+					return over, b.payCost(float64(elementCost * value.Len()))
+				}
+				return over, nil
+			}
 		case name == chargeRound:
 			charged[name] = func(steps int) (string, error) { return "", b.payCost(stepCost * float64(steps)) }
 		case functionCosts[name] != nil:

@@ -56,13 +56,13 @@ func TestFunctionsPayForWhatTheyMake(t *testing.T) {
 		}
 		for range calls {
 			given := argumentsFor(random, values, function.Type())
-			b.allTexts, b.text = rendererBudget, textBudget
+			b.left = textBudget
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			returned := callSafely(function, given)
 			runtime.ReadMemStats(&after)
 			called += returned
-			paid := min(textBudget, textBudget-b.text)
+			paid := min(textBudget, textBudget-b.left)
 			if allocated := after.TotalAlloc - before.TotalAlloc; !raceDetector && float64(allocated) > perByte*paid+slack {
 				t.Errorf("%s%s allocates %d bytes and pays for %.0f", name, beginnings(given), allocated, paid)
 			}

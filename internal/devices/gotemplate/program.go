@@ -43,7 +43,7 @@ func parseProgram(name, source string) (*program, error) {
 			p.functions = append(p.functions, n.Ident)
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
-			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callChargeRound(1+countComparisons(n.List)))
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callChargeRound(n.List))
 			p.functions = append(p.functions, chargeRange, chargeRound)
 		}
 	})
@@ -54,20 +54,17 @@ func parseProgram(name, source string) (*program, error) {
 
 var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}
 
-func callChargeRound(steps int) parse.Node {
+// callChargeRound pays for a round of a loop, and for the comparisons in its body.
+func callChargeRound(body *parse.ListNode) parse.Node {
+	steps := 1
+	visitNodes(body, func(node parse.Node) {
+		if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
+			steps++
+		}
+	})
 	number := &parse.NumberNode{NodeType: parse.NodeNumber, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)}
 	call := &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRound), number}}
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call}}}
-}
-
-// countComparisons counts the comparisons in the body of a loop.
-func countComparisons(body *parse.ListNode) (total int) {
-	visitNodes(body, func(node parse.Node) {
-		if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
-			total++
-		}
-	})
-	return total
 }
 
 // visitNodes visits a node after all that it is made of.

@@ -2,7 +2,7 @@ package gotemplate
 
 import (
 	"errors"
-	"reflect"
+	"maps"
 	"strings"
 	"text/template"
 )
@@ -47,31 +47,36 @@ type Renderer struct {
 	Texts  int
 	Shared []Shared
 
+	// left is what is left for all texts, and budget what is left for the one that is rendered.
+	left   float64
 	budget budget
-	// templates are those of the programs that it has rendered. It is nil before the first.
+	// templates are those of the programs that it has rendered, and seen is what the last text has
+	// seen. They are nil before the first.
 	templates map[*program]*template.Template
+	seen      map[string]any
 }
 
-// Render renders a text that has been parsed. A template sees the data, to which Render adds what
-// is shared.
+// Render renders a text that has been parsed. A template sees the data, and what is shared.
 func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	p := text.program
 	if p == nil {
 		return text.Source, nil
 	}
+	if r.templates == nil {
+		r.templates, r.seen = map[*program]*template.Template{}, map[string]any{}
+		r.left = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
+	}
+	clear(r.seen)
+	maps.Copy(r.seen, data)
 	for _, shared := range r.Shared {
-		data[shared.Name] = nil
+		r.seen[shared.Name] = nil
 		if shared.Get == nil {
 			continue
 		}
 		var err error
-		if data[shared.Name], err = shared.Get(); err != nil {
+		if r.seen[shared.Name], err = shared.Get(); err != nil {
 			return "", err
 		}
-	}
-	if r.templates == nil {
-		r.templates = map[*program]*template.Template{}
-		r.budget.allTexts = rendererBudget + min(float64(r.Texts)*budgetPerText, maxPerTexts)
 	}
 	executable := r.templates[p]
 	if executable == nil {
@@ -82,9 +87,12 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 		executable, _ = executable.AddParseTree(p.tree.Name, p.tree)
 		r.templates[p] = executable
 	}
-	r.budget.text = textBudget
+	limit := min(textBudget, r.left)
+	r.budget.left = limit
 	r.budget.output.Reset()
-	if err := executable.Execute(&r.budget, data); err != nil {
+	err := executable.Execute(&r.budget, r.seen)
+	r.left -= limit - r.budget.left
+	if err != nil {
 		return "", err
 	}
 	rendered := r.budget.output.String()
@@ -94,17 +102,15 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 	return rendered, nil
 }
 
-// budget is what is left for the text that is rendered now, and for all texts. It takes the
-// output.
+// budget is what is left for the text that is rendered now. It takes the output.
 type budget struct {
-	allTexts, text float64
-	output         strings.Builder
+	left   float64
+	output strings.Builder
 }
 
 func (b *budget) payCost(cost float64) error {
-	b.allTexts -= cost
-	b.text -= cost
-	if b.allTexts >= 0 && b.text >= 0 { // neither is true for NaN
+	b.left -= cost
+	if b.left >= 0 { // not true for NaN
 		return nil
 	}
 	return errTooMuch
@@ -116,12 +122,4 @@ func (b *budget) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return b.output.Write(text)
-}
-
-// payRange pays for what a loop does before its first round: it sorts a map.
-func (b *budget) payRange(over any) (any, error) {
-	if value := reflect.ValueOf(over); value.Kind() == reflect.Map {
-		return over, b.payCost(float64(elementCost * value.Len()))
-	}
-	return over, nil
 }

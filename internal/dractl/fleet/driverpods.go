@@ -11,9 +11,9 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
-	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 )
 
 // DriverPods are Pods that may be of drivers. One that is not bound stands for one that
@@ -42,7 +42,7 @@ func (d *DriverPods) Add(object documents.Object) error {
 }
 
 // On are the driver Pods of templates on a node, all of them Ready.
-func (d DriverPods) On(node *corev1.Node) devices.Pods {
+func (d DriverPods) On(node *corev1.Node) driverpods.Listed {
 	elsewhere := func(pod *corev1.Pod) bool {
 		if pod.Spec.NodeName != "" {
 			return pod.Spec.NodeName != node.Name
@@ -50,12 +50,12 @@ func (d DriverPods) On(node *corev1.Node) devices.Pods {
 		mayRun, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 		return err != nil || !mayRun
 	}
-	return devices.Started(node, slices.DeleteFunc(slices.Clone(d), elsewhere))
+	return driverpods.ListStarted(node, slices.DeleteFunc(slices.Clone(d), elsewhere))
 }
 
 // Live asks the cluster for the driver Pods of templates, each as it is there.
-func Live(ctx context.Context, client kubernetes.Interface, set *config.Set) (func(node *corev1.Node) devices.Pods, error) {
-	on, err := devices.ListPods(set.Templates, func(selector devices.PodSelector) ([]corev1.Pod, error) {
+func Live(ctx context.Context, client kubernetes.Interface, set *config.Set) (func(node *corev1.Node) driverpods.Listed, error) {
+	on, err := driverpods.ListPods(set.Templates, func(selector driverpods.Selector) ([]corev1.Pod, error) {
 		list, err := client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.Labels})
 		if err != nil {
 			return nil, err
@@ -65,12 +65,12 @@ func Live(ctx context.Context, client kubernetes.Interface, set *config.Set) (fu
 	if err != nil {
 		return nil, err
 	}
-	return func(node *corev1.Node) devices.Pods { return on(node.Name) }, nil
+	return func(node *corev1.Node) driverpods.Listed { return on(node.Name) }, nil
 }
 
 // TellWithoutPods says which templates publish nothing since there is no driver Pod on any
 // of the nodes that they select.
-func TellWithoutPods(streams cli.Streams, set *config.Set, nodes []*corev1.Node, pods func(node *corev1.Node) devices.Pods) {
+func TellWithoutPods(streams cli.Streams, set *config.Set, nodes []*corev1.Node, pods func(node *corev1.Node) driverpods.Listed) {
 	for _, t := range set.Templates {
 		if t.DriverPod == nil || !slices.ContainsFunc(nodes, t.Selects) {
 			continue

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/devices/selection"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 

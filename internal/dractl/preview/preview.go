@@ -16,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
@@ -33,7 +34,7 @@ type Cluster struct {
 	// slices stay. It is nil where none may be.
 	Others func(node string) bool
 	// Pods are the driver Pods on a node. It is nil where there are none.
-	Pods func(node *corev1.Node) devices.Pods
+	Pods func(node *corev1.Node) driverpods.Listed
 	// Slices are all of the cluster. Those of kwok-dra count, and those that were before
 	// someone removed the label.
 	Slices []*resourcev1.ResourceSlice

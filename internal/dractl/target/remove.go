@@ -33,7 +33,7 @@ func (p *Plan) findUsers(seen *Observed) map[string]string {
 			}
 		case node.Annotations[lifecycle.NodeAnnotation] == lifecycle.FakeValue:
 			whole := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
-			for _, template := range slices.Concat(slices.Collect(maps.Values(devices.ForDriver(seen.Templates, whole)))...) {
+			for _, template := range slices.Concat(slices.Collect(maps.Values(devices.SelectForNode(seen.Templates, whole).ByDriver))...) {
 				users[v1alpha1.ResourcePoolTemplateKind+"/"+template.Name] = "Node " + node.Name
 			}
 		}

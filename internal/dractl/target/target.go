@@ -193,12 +193,12 @@ func (t *Target) completeTarget(known *Known) error {
 	node := t.newNode(t.Prefix() + "-0")
 	node.UID = fleet.UID(node.Name)
 	without := slices.DeleteFunc(slices.Clone(t.Templates), func(template *devices.Template) bool { return template.DriverPod != nil })
-	chosen := devices.ForDriver(without, node)
-	for hidden, by := range devices.Hidden(without, chosen, node) {
+	selected := devices.SelectForNode(without, node)
+	for hidden, by := range selected.Hidden {
 		return fmt.Errorf("one node cannot have all of %s: templates %s and %s are both for driver %s, and the one with the higher priority counts: leave out one of them", t.Name, hidden.Name, by.Name, hidden.Driver)
 	}
-	for _, driver := range slices.Sorted(maps.Keys(chosen)) {
-		pools, refusals, err := devices.Standing(chosen[driver], lifecycle.NodeObject(node), nil)
+	for _, driver := range slices.Sorted(maps.Keys(selected.ByDriver)) {
+		pools, refusals, err := devices.PoolsForNode(selected.ByDriver[driver], lifecycle.NodeObject(node), nil)
 		if err != nil {
 			return fmt.Errorf("make the pool of driver %s for a node of %s: %w", driver, t.Name, err)
 		}

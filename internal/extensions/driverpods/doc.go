@@ -1,4 +1,4 @@
 // Package driverpods watches the Pods in which the plugins of drivers run. The templates in force go in,
-// which select Pods by driverPod; out come the driver Pods of each node, and the nodes where they
-// have changed. It never writes.
+// which select Pods by driverPod; out come these templates, bound to the driver Pods of a node, and the
+// nodes where those Pods have changed. It never writes.
 package driverpods

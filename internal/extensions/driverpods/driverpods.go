@@ -37,7 +37,7 @@ type Pods struct {
 	drivers sync.Map
 
 	mu      sync.Mutex
-	watches map[devices.PodSelector]*podWatch
+	watches map[Selector]*podWatch
 }
 
 // byNode indexes driver Pods by their nodes.
@@ -46,11 +46,14 @@ const byNode = "node"
 // New follows the templates in force, and reads from slices which drivers ran before. Call it before
 // anything else follows the store, and before the caches run.
 func New(client kubernetes.Interface, store *config.Store, published *observe.Slices) *Pods {
-	d := &Pods{client: client, config: store, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
+	d := &Pods{client: client, config: store, changed: make(chan struct{}, 1), watches: map[Selector]*podWatch{}}
 	published.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc: func(slice *facts.Slice) { d.drivers.LoadOrStore(slice.Driver, true) },
 	})
-	store.NameDrivers(d.hasRun)
+	store.NameDrivers(func(driver string) bool {
+		_, hasRun := d.drivers.Load(driver)
+		return hasRun
+	})
 	store.OnChange(func() {
 		select {
 		case d.changed <- struct{}{}:
@@ -87,9 +90,13 @@ func (d *Pods) Run(ctx context.Context) {
 func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	wanted := map[devices.PodSelector][]*devices.Template{}
-	for _, t := range d.currentTemplates() {
-		if selector, ok := t.DriverPods(); ok {
+	wanted := map[Selector][]*devices.Template{}
+	var current []*devices.Template
+	if set := d.config.Current(); set != nil {
+		current = set.Templates
+	}
+	for _, t := range current {
+		if selector, ok := SelectorOf(t); ok {
 			wanted[selector] = append(wanted[selector], t)
 		}
 	}
@@ -116,17 +123,13 @@ func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 	return added
 }
 
-func (d *Pods) currentTemplates() []*devices.Template {
-	if d.config.Current() == nil {
-		return nil
-	}
-	return d.config.Current().Templates
-}
+// On implements devices.Presence.
+func (d *Pods) On(node string) devices.Pods { return d.ListCached(node) }
 
-// On lists the driver Pods on a node, from the cache.
-func (d *Pods) On(node string) devices.Pods {
-	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
-		selector, _ := t.DriverPods()
+// ListCached lists the driver Pods on a node, from the cache.
+func (d *Pods) ListCached(node string) Listed {
+	return func(t *devices.Template) ([]*Pod, bool) {
+		selector, _ := SelectorOf(t)
 		d.mu.Lock()
 		w := d.watches[selector]
 		d.mu.Unlock()
@@ -137,10 +140,10 @@ func (d *Pods) On(node string) devices.Pods {
 	}
 }
 
-// Live lists the driver Pods of templates on a node, from the API server.
+// Live implements devices.Presence.
 func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
 	selecting := slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return !t.Selects(node) })
-	on, err := devices.ListPods(selecting, func(selector devices.PodSelector) ([]corev1.Pod, error) {
+	on, err := ListPods(selecting, func(selector Selector) ([]corev1.Pod, error) {
 		list, err := d.client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{
 			LabelSelector: selector.Labels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name).String(),
 		})
@@ -153,12 +156,6 @@ func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *co
 		return nil, err
 	}
 	return on(node.Name), nil
-}
-
-// hasRun reports whether a driver runs, or has run, in Pods that give its name.
-func (d *Pods) hasRun(driver string) bool {
-	_, ok := d.drivers.Load(driver)
-	return ok
 }
 
 var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
@@ -179,7 +176,7 @@ func (d *Pods) Collect(ch chan<- prometheus.Metric) {
 		for _, t := range *w.templates.Load() {
 			count := 0
 			for pod := range w.All() {
-				if t.RunsIn(pod) {
+				if pod.Connected && wantsPod(t, pod, pod.dataForTemplates) {
 					count++
 				}
 			}
@@ -190,7 +187,7 @@ func (d *Pods) Collect(ch chan<- prometheus.Metric) {
 
 // podWatch watches the Pods of one selector.
 type podWatch struct {
-	cached.Informer[*devices.DriverPod]
+	cached.Informer[*Pod]
 
 	pods      *Pods
 	ctx       context.Context
@@ -199,27 +196,27 @@ type podWatch struct {
 	synced    atomic.Bool
 }
 
-func newPodWatch(ctx context.Context, pods *Pods, selector devices.PodSelector) *podWatch {
+func newPodWatch(ctx context.Context, pods *Pods, selector Selector) *podWatch {
 	w := &podWatch{pods: pods}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*devices.DriverPod]{
-		byNode: func(pod *devices.DriverPod) ([]string, error) { return []string{pod.Node}, nil },
+	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*Pod]{
+		byNode: func(pod *Pod) ([]string, error) { return []string{pod.Node}, nil },
 	})
 	selected := func(options *metav1.ListOptions) {
 		options.LabelSelector, options.FieldSelector = selector.Labels, "spec.nodeName!="
 	}
 	shared := coreinformers.NewFilteredPodInformer(pods.client, selector.Namespace, 0, indexers, selected)
-	w.Informer = cached.NewInformer[*devices.DriverPod](shared, cached.Transform(func(pod *corev1.Pod) *devices.DriverPod {
-		return devices.NewDriverPod(pod, selector.Container)
+	w.Informer = cached.NewInformer[*Pod](shared, cached.Transform(func(pod *corev1.Pod) *Pod {
+		return NewPod(pod, selector.Container)
 	}))
-	w.Handle(cache.TypedResourceEventHandlerFuncs[*devices.DriverPod]{
-		AddFunc: func(pod *devices.DriverPod) { w.handleChange(pod) },
-		UpdateFunc: func(old, pod *devices.DriverPod) {
+	w.Handle(cache.TypedResourceEventHandlerFuncs[*Pod]{
+		AddFunc: func(pod *Pod) { w.handleChange(pod) },
+		UpdateFunc: func(old, pod *Pod) {
 			if !old.Same(pod) {
 				w.handleChange(pod)
 			}
 		},
-		DeleteFunc: func(deleted cache.DeletedObject[*devices.DriverPod]) {
+		DeleteFunc: func(deleted cache.DeletedObject[*Pod]) {
 			if pod := deleted.OptionalObj; pod != nil {
 				w.handleChange(pod)
 			} else {
@@ -241,7 +238,7 @@ func (w *podWatch) runUntilDone(ctx context.Context) {
 	running.Wait()
 }
 
-func (w *podWatch) handleChange(pod *devices.DriverPod) {
+func (w *podWatch) handleChange(pod *Pod) {
 	w.recordDrivers(pod)
 	if !w.synced.Load() {
 		return
@@ -258,13 +255,14 @@ func (w *podWatch) handleChangeOfAny() {
 }
 
 // recordDrivers records the names of drivers that run in a Pod.
-func (w *podWatch) recordDrivers(pod *devices.DriverPod) {
+func (w *podWatch) recordDrivers(pod *Pod) {
 	for _, t := range *w.templates.Load() {
-		if !t.NamesDriver() {
+		data := sync.OnceValues(pod.dataForTemplates)
+		if !t.NamesDriver() || !wantsPod(t, pod, data) {
 			continue
 		}
-		if driver, ok := t.DriverOf(pod); ok {
-			w.pods.drivers.LoadOrStore(driver, true)
+		if bound, err := bindToPod(t, pod, data); err == nil {
+			w.pods.drivers.LoadOrStore(bound.Driver, true)
 		}
 	}
 }

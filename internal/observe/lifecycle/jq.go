@@ -10,9 +10,6 @@ import (
 	"strings"
 
 	"github.com/itchyny/gojq"
-	"sigs.k8s.io/kwok/pkg/apis/internalversion"
-	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
-	"sigs.k8s.io/kwok/pkg/utils/expression"
 )
 
 // Selectors that kwok-dra evaluates are in a subset of jq, and those of Stages, which kwok evaluates,
@@ -49,23 +46,6 @@ def _to_entries: if type == "object" then reduce .[] as $_ (.; .) else . end | t
 def _compared: if type == "object" or type == "array" then reduce .. as $_ (.; .) else . end;
 `
 
-// compileJQ compiles an expression. One that kwok evaluates may be any jq.
-func compileJQ(jq *kwokv1alpha1.SelectorJQ, isEvaluatedByKwok bool) (*expression.Requirement, error) {
-	source := jq.Key
-	if !isEvaluatedByKwok {
-		bounded, err := boundJQ(source)
-		if err != nil {
-			return nil, err
-		}
-		source = jqPrelude + bounded
-	}
-	requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
-	if err != nil {
-		return nil, fmt.Errorf("does not compile: %w", err)
-	}
-	return requirement, nil
-}
-
 // boundJQ refuses an expression that may make large values, and replaces what takes long in one step.
 func boundJQ(source string) (string, error) {
 	if len(source) > maxJQLength {
@@ -83,7 +63,7 @@ func boundJQ(source string) (string, error) {
 	for _, replace := range c.replacements {
 		replace()
 	}
-	return query.String(), c.err
+	return jqPrelude + query.String(), c.err
 }
 
 // jqChecker walks an expression and keeps the first reason to refuse it.

@@ -8,6 +8,7 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	"sigs.k8s.io/kwok/pkg/utils/cel"
 	"sigs.k8s.io/kwok/pkg/utils/expression"
@@ -66,9 +67,16 @@ func (s *Selector) addExpression(match kwokv1alpha1.MatchExpression, env *Enviro
 	case jq != nil && match.CEL != nil:
 		return errors.New("give either cel, or jq, or key, operator and values")
 	case jq != nil:
-		requirement, err := compileJQ(jq, isEvaluatedByKwok)
+		source := jq.Key
+		if !isEvaluatedByKwok {
+			var err error
+			if source, err = boundJQ(source); err != nil {
+				return err
+			}
+		}
+		requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
 		if err != nil {
-			return err
+			return fmt.Errorf("does not compile: %w", err)
 		}
 		s.requirements = append(s.requirements, requirement)
 	case match.CEL != nil:

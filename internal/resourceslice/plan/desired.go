@@ -104,10 +104,11 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 		n.previous = v.Previous
 	}
 	n.hasDriverPods = slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil })
-	byDriver := devices.ForDriver(n.bound.Templates, v.Node)
+	selected := devices.SelectForNode(n.bound.Templates, v.Node)
+	byDriver := selected.ByDriver
 	d := Desired{
 		Templates: slices.Concat(n.bound.Absent, n.bound.Unknown),
-		Excluded:  Excluded{Hidden: devices.Hidden(n.bound.Templates, byDriver, v.Node), Failed: n.bound.Failed},
+		Excluded:  Excluded{Hidden: selected.Hidden, Failed: n.bound.Failed},
 		Suspended: map[string]error{}, Retained: map[*devices.Template][]*facts.Slice{},
 	}
 	n.taints, d.taints = devices.TaintsOf(n.object)
@@ -141,7 +142,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 // addDriver adds those pools of a driver's templates that should exist now. The error is why
 // that is unknown.
 func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devices.Template) error {
-	pools, refused, err := devices.Standing(templates, n.object, n.taints)
+	pools, refused, err := devices.PoolsForNode(templates, n.object, n.taints)
 	d.Refused = append(d.Refused, refused...)
 	n.rendered = append(n.rendered, pools...)
 	if err != nil {
@@ -278,7 +279,7 @@ func Hides(t, by *devices.Template) string {
 // Requires reports whether a node has the pool of a template that nodes share exist,
 // by the rules by which it has its own pools.
 func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, isPublished bool) (bool, error) {
-	if !slices.Contains(devices.ForDriver(set.Templates, node)[t.Driver], t) {
+	if !slices.Contains(devices.SelectForNode(set.Templates, node).ByDriver[t.Driver], t) {
 		return false, nil
 	}
 	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, isPublished)

@@ -134,8 +134,8 @@ func (p *profile) wantedPools(name string) []devices.Pool {
 	node, err := p.Client.CoreV1().Nodes().Get(p.Context(), name, metav1.GetOptions{})
 	require.NoError(p, err)
 	var all []devices.Pool
-	for _, templates := range devices.ForDriver(p.set.Templates, node) {
-		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
+	for _, templates := range devices.SelectForNode(p.set.Templates, node).ByDriver {
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
 		require.NoError(p, err)
 		require.Empty(p, refusals)
 		all = append(all, pools...)

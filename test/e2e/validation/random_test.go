@@ -157,8 +157,8 @@ func decodeOne(document []byte) (*config.Set, error) {
 // poolsOf makes the pools of a node and those that it shares with others.
 func poolsOf(set *config.Set, node *corev1.Node) ([]devices.Pool, error) {
 	var all []devices.Pool
-	for _, templates := range devices.ForDriver(set.Templates, node) {
-		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
+	for _, templates := range devices.SelectForNode(set.Templates, node).ByDriver {
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
 		if len(refusals) > 0 {
 			err = refusals[0].Err
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 func init() {
-	devices.RegisterPartCheck(checkContainerEdits)
+	devices.RegisterPartCompiler(func(t *devices.Template) field.ErrorList { return checkContainerEdits(t.ResourcePoolTemplateSpec) })
 }
 
 // container is what the templates of containerEdits see of a container that has devices of the

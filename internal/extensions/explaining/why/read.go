@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
-	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -42,7 +42,7 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 }
 
 // Configure adds the configuration of kwok-dra, and which driver Pods are on a node.
-func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) devices.Pods) {
+func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) driverpods.Listed) {
 	c.Sidecar = &Sidecar{Set: set, Managed: managed, Slices: c.slices, DriverPods: pods}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/devices/selection"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -28,7 +29,7 @@ type Sidecar struct {
 	Managed *lifecycle.ManagedNodes
 	Slices  []*resourcev1.ResourceSlice
 	// DriverPods finds the driver Pods of templates on a node.
-	DriverPods func(node *corev1.Node) devices.Pods
+	DriverPods func(node *corev1.Node) driverpods.Listed
 	// Registered reports whether a real driver is registered with a node. It is nil where
 	// that is not known.
 	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
@@ -270,14 +271,14 @@ func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template,
 	} else if !matches {
 		lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
 	}
-	if selector, ok := t.DriverPods(); ok {
+	if selector, ok := driverpods.SelectorOf(t); ok {
 		lines = append(lines, s.describeDriverPods(t, selector, node)...)
 	}
 	return lines
 }
 
 // describeDriverPods says that a template has no Ready driver Pod on a node, or returns nil.
-func (s *Sidecar) describeDriverPods(t *devices.Template, selector devices.PodSelector, node *corev1.Node) []string {
+func (s *Sidecar) describeDriverPods(t *devices.Template, selector driverpods.Selector, node *corev1.Node) []string {
 	on, _ := s.DriverPods(node)(t)
 	var names []string
 	for _, pod := range on {

@@ -40,8 +40,8 @@ func pools(t testing.TB, node *corev1.Node, templates ...v1alpha1.ResourcePoolTe
 		compiled = append(compiled, template)
 	}
 	found := map[string]devices.Pool{}
-	for _, chosen := range devices.ForDriver(compiled, node) {
-		made, refusals, err := devices.Standing(chosen, lifecycle.NodeObject(node), nil)
+	for _, chosen := range devices.SelectForNode(compiled, node).ByDriver {
+		made, refusals, err := devices.PoolsForNode(chosen, lifecycle.NodeObject(node), nil)
 		if len(refusals) > 0 {
 			err = refusals[0].Err
 		}

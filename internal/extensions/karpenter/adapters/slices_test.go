@@ -52,8 +52,8 @@ func published(t *testing.T, name string, adapt func(text string) (*config.Adapt
 		templates = append(templates, template)
 	}
 	var made []*resourcev1.ResourceSlice
-	for _, chosen := range devices.ForDriver(templates, node) {
-		pools, refusals, err := devices.Standing(chosen, lifecycle.NodeObject(node), nil)
+	for _, chosen := range devices.SelectForNode(templates, node).ByDriver {
+		pools, refusals, err := devices.PoolsForNode(chosen, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err)
 		require.Empty(t, refusals)
 		fitted, err := features.Fit(t.Context(), resourceslice.NewProber(fake.NewClientset()), pools)

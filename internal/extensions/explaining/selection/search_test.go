@@ -53,7 +53,7 @@ func TestExampleOfDocs(t *testing.T) {
 	fleet := []*corev1.Node{node("gpu-0", instanceType+"=p5.49xlarge"), node("gpu-1", instanceType+"=p5.49xlarge"), node("t4-0", instanceType+"=g4dn.xlarge")}
 	unselected := Of(set.Templates, slices.Values(fleet))
 	require.Len(t, unselected, 1)
-	page, err := os.ReadFile("../../../docs/troubleshooting.md")
+	page, err := os.ReadFile("../../../../docs/troubleshooting.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "`"+unselected[0].String()+"`")
 }

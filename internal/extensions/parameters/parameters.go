@@ -16,8 +16,20 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 	sigsjson "sigs.k8s.io/json"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
+
+func init() {
+	devices.RegisterPartCompiler(func(t *devices.Template) field.ErrorList {
+		if t.ResourcePoolTemplateSpec.Parameters == nil {
+			return nil
+		}
+		kinds, errs := Compile(t.ResourcePoolTemplateSpec.Parameters, field.NewPath("spec", "parameters"))
+		t.Parameters = kinds
+		return errs
+	})
+}
 
 // Kinds are the kinds that a driver knows. Workers may share them.
 type Kinds struct {

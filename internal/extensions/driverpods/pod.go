@@ -1,4 +1,4 @@
-package devices
+package driverpods
 
 import (
 	"encoding/json"
@@ -9,14 +9,14 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 )
 
-// DriverPod is what the cache keeps of a Pod in which the plugin of a driver runs. What templates
+// Pod is what the cache keeps of a Pod in which the plugin of a driver runs. What templates
 // see is kept once for all equal Pods: those of a DaemonSet differ in a few words only.
-type DriverPod struct {
+type Pod struct {
 	cached.Meta
 	Node    string
 	Created time.Time
@@ -36,35 +36,16 @@ type DriverPod struct {
 	shown unique.Handle[string]
 }
 
-// shownPod is a driver Pod as Go templates see it.
-type shownPod struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace"`
-	UID         types.UID         `json:"uid"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	Env         map[string]string `json:"env"`
-	Args        []string          `json:"args"`
-	Image       string            `json:"image"`
-	Tag         string            `json:"tag"`
-}
-
-// samplePod stands in for a driver Pod when templates are checked.
-var samplePod = shownPod{
-	Name: "driver-x", Namespace: "driver", UID: "00000000-0000-0000-0000-000000000000",
-	Labels: map[string]string{"app": "driver"}, Annotations: map[string]string{}, Env: map[string]string{"NAME": "value"},
-	Args: []string{"--v=2"}, Image: "registry.example.com/driver:v1", Tag: "v1",
-}
-
-// NewDriverPod makes a DriverPod of a Pod. The container is the plugin's, or empty for
-// the first one.
-func NewDriverPod(pod *corev1.Pod, container string) *DriverPod {
-	made := &DriverPod{Meta: cached.MetaOf(pod), Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.UTC()}
-	shown := shownPod{Labels: pod.Labels, Annotations: pod.Annotations, Env: map[string]string{}}
-	plugin := containerOf(pod, container)
-	if plugin == nil {
+// NewPod makes what the cache keeps of a Pod. The container is the plugin's, or empty for the first one.
+func NewPod(pod *corev1.Pod, container string) *Pod {
+	made := &Pod{Meta: cached.MetaOf(pod), Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.UTC()}
+	shown := devices.PodData{Labels: pod.Labels, Annotations: pod.Annotations, Env: map[string]string{}}
+	containers := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return container == "" || c.Name == container })
+	if i < 0 {
 		made.Missing = container
 	} else {
+		plugin := &containers[i]
 		container = plugin.Name
 		shown.Args, shown.Image, shown.Tag = plugin.Args, plugin.Image, tagOf(plugin.Image)
 		for _, variable := range plugin.Env {
@@ -82,17 +63,6 @@ func NewDriverPod(pod *corev1.Pod, container string) *DriverPod {
 	return made
 }
 
-// containerOf finds a container by its name, or the first one for no name. It returns nil if there
-// is none.
-func containerOf(pod *corev1.Pod, name string) *corev1.Container {
-	all := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
-	i := slices.IndexFunc(all, func(c corev1.Container) bool { return name == "" || c.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
-}
-
 // tagOf returns the tag of an image as the container runtime reads it.
 func tagOf(image string) string {
 	image, _, digest := strings.Cut(image, "@")
@@ -105,7 +75,7 @@ func tagOf(image string) string {
 
 // observeStatus works out what the kubelet knows of the plugin in a container, by the status of the
 // Pod.
-func (p *DriverPod) observeStatus(pod *corev1.Pod, container string) {
+func (p *Pod) observeStatus(pod *corev1.Pod, container string) {
 	state := stateOf(pod, container)
 	runs := pod.Status.Phase == corev1.PodRunning
 	var deleted time.Time // when the kubelet told the process to end: the Pod's own timestamp is when its grace period is over
@@ -168,14 +138,14 @@ func stateOf(pod *corev1.Pod, container string) containerState {
 }
 
 // Same reports whether two versions of a Pod differ in nothing but their resource versions.
-func (p *DriverPod) Same(other *DriverPod) bool {
+func (p *Pod) Same(other *Pod) bool {
 	a, b := *p, *other
 	a.ResourceVersion, b.ResourceVersion = "", ""
 	return a == b
 }
 
 // dataForTemplates is the Pod as Go templates see it.
-func (p *DriverPod) dataForTemplates() (any, error) {
+func (p *Pod) dataForTemplates() (any, error) {
 	shown := map[string]any{}
 	if err := json.Unmarshal([]byte(p.shown.Value()), &shown); err != nil {
 		return nil, fmt.Errorf("decode pod %s/%s: %w", p.Namespace, p.Name, err)
