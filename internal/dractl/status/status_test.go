@@ -33,8 +33,8 @@ b      b      0%     0      0          0         1         incomplete: 1 of 2 sl
 
 Pods that wait:
 NAMESPACE   POD     NODE   STATE       REASON
-default     bare    a      Preparing   claim none has no devices
-default     late    a      Preparing   not prepared yet: reported
+default     bare    a      Preparing   claim none has no devices: the Pod came with spec.nodeName, past the scheduler, which allocates them
+default     late    a      Preparing   not prepared yet: reported; the kubelet of node a has reported no failure
 default     lost    a      Preparing   claim gone does not exist
 default     waits   a      Preparing   driver is not registered
 
