@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -126,34 +127,35 @@ func DescribeTaint(taint *inventory.Taint) string {
 }
 
 // healthMessage says that the kubelet reports a device as unhealthy in the status of a container, and its message.
-// The kubelet names a device by its first CDI id, if it has one: then only the single device of a request is known.
 func healthMessage(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (string, bool) {
-	request, _, _ := strings.Cut(result.Request, "/")
-	isSingle := countDevices(claim, request) == 1
 	for i := range pod.Status.ContainerStatuses {
-		for _, allocated := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
-			ofClaim, ofRequest, hasRequest := strings.Cut(strings.TrimPrefix(string(allocated.Name), "claim:"), "/")
-			if ofClaim != podClaim || hasRequest && ofRequest != request {
-				continue
-			}
-			isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1) && len(allocated.Resources) == 1
-			at := slices.IndexFunc(allocated.Resources, func(health corev1.ResourceHealth) bool {
-				isNamed := string(health.ResourceID) == result.Driver+"/"+result.Pool+"/"+result.Device
-				return health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly)
-			})
-			if at >= 0 {
-				return messageOf(&allocated.Resources[at]), true
+		for j := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
+			if found := unhealthyIn(&pod.Status.ContainerStatuses[i].AllocatedResourcesStatus[j], podClaim, claim, result); found != nil {
+				return ptr.Deref(found.Message, ""), true
 			}
 		}
 	}
 	return "", false
 }
 
-func messageOf(health *corev1.ResourceHealth) string {
-	if health.Message == nil {
-		return ""
+// unhealthyIn returns what a kubelet reports of an unhealthy device, or nil. The kubelet names a device by its first CDI id, if
+// it has one: then only the single device of a request is known.
+func unhealthyIn(allocated *corev1.ResourceStatus, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *corev1.ResourceHealth {
+	request, _, _ := strings.Cut(result.Request, "/")
+	ofClaim, ofRequest, hasRequest := strings.Cut(strings.TrimPrefix(string(allocated.Name), "claim:"), "/")
+	if ofClaim != podClaim || hasRequest && ofRequest != request {
+		return nil
 	}
-	return *health.Message
+	isSingle := countDevices(claim, request) == 1 && len(allocated.Resources) == 1
+	isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1)
+	for i := range allocated.Resources {
+		health := &allocated.Resources[i]
+		isNamed := string(health.ResourceID) == result.Driver+"/"+result.Pool+"/"+result.Device
+		if health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly) {
+			return health
+		}
+	}
+	return nil
 }
 
 func countDevices(claim *resourcev1.ResourceClaim, request string) int {
