@@ -2,7 +2,6 @@ package usage
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
