@@ -1,0 +1,133 @@
+package drajudge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+// checkSelectors checks that the class and the request select the device.
+func (a *allocation) checkSelectors(r *result) {
+	class := a.supply.class(r.request.DeviceClassName)
+	if class == nil {
+		a.reportOn(r, classSelectors, "there is no DeviceClass %s", r.request.DeviceClassName)
+	} else if why := a.whyUnselected(r.offer, class.Spec.Selectors); why != "" {
+		a.reportOn(r, classSelectors, "class %s: %s", class.Name, why)
+	}
+	if why := a.whyUnselected(r.offer, r.request.Selectors); why != "" {
+		a.reportOn(r, requestSelectors, "%s", why)
+	}
+}
+
+// whyUnselected says which selector a device does not match, or returns "".
+func (a *allocation) whyUnselected(offer *poolDevice, selectors []resourcev1.DeviceSelector) string {
+	for i := range selectors {
+		if selectors[i].CEL == nil {
+			return fmt.Sprintf("selector %d is of an unknown kind", i)
+		}
+		expression := selectors[i].CEL.Expression
+		compiled := a.cel.GetOrCompile(expression)
+		if compiled.Error != nil {
+			return fmt.Sprintf("selector `%s` does not compile: %s", expression, compiled.Error)
+		}
+		matches, _, err := compiled.DeviceMatches(a.ctx, celDevice(offer))
+		if err != nil {
+			return fmt.Sprintf("selector `%s` fails: %s", expression, err)
+		}
+		if !matches {
+			return fmt.Sprintf("selector `%s` is false", expression)
+		}
+	}
+	return ""
+}
+
+func celDevice(offer *poolDevice) cel.Device {
+	device := offer.device
+	return cel.Device{
+		Driver: offer.id.driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
+		Attributes: device.Attributes, Capacity: device.Capacity,
+	}
+}
+
+// checkAllDevices checks that requests for all devices have those of at least one node that the allocation admits.
+func (a *allocation) checkAllDevices() {
+	var nodes []*corev1.Node
+	for i := range a.requests {
+		r := &a.requests[i]
+		given := a.devicesFor(r)
+		if r.AllocationMode != resourcev1.DeviceAllocationModeAll || len(given) == 0 {
+			continue // a subrequest that was not chosen; checkRequests reports a request without devices
+		}
+		if nodes == nil {
+			nodes = a.nodesReachingAll()
+		}
+		evidence := ""
+		for _, node := range nodes {
+			why := a.whyNotAll(r, given, node)
+			if why == "" {
+				evidence = ""
+				break
+			}
+			if evidence == "" {
+				evidence = why
+			}
+		}
+		if evidence != "" {
+			a.report(allDevices, "request %s: %s", r.name, evidence)
+		}
+	}
+}
+
+// devicesFor returns the devices that a request was given.
+func (a *allocation) devicesFor(r *request) map[deviceID]bool {
+	given := map[deviceID]bool{}
+	for i := range a.results {
+		if a.results[i].request == r {
+			given[a.results[i].id] = true
+		}
+	}
+	return given
+}
+
+// nodesReachingAll returns the nodes that the allocation admits and that reach all its devices.
+func (a *allocation) nodesReachingAll() []*corev1.Node {
+	nodes := a.supply.nodesAdmittedBy(a.claim.Status.Allocation.NodeSelector)
+	return slices.DeleteFunc(nodes, func(node *corev1.Node) bool {
+		return slices.ContainsFunc(a.results, func(r result) bool {
+			return r.offer != nil && !reachesNode(r.offer.slice, r.offer.device, node)
+		})
+	})
+}
+
+// whyNotAll says which matching devices of a node a request lacks, or returns "".
+func (a *allocation) whyNotAll(r *request, given map[deviceID]bool, node *corev1.Node) string {
+	missing := map[string]bool{}
+	class := a.supply.class(r.DeviceClassName)
+	for _, p := range a.supply.poolsFor(node.Name) {
+		reached := slices.DeleteFunc(slices.Clone(p.devices), func(offer poolDevice) bool { return !reachesNode(offer.slice, offer.device, node) })
+		if len(reached) == 0 {
+			continue
+		}
+		if p.incomplete != "" {
+			return fmt.Sprintf("pool %s of node %s is incomplete: %s", p.id, node.Name, p.incomplete)
+		}
+		for i := range reached {
+			offer := &reached[i]
+			if given[offer.id] || class == nil || a.whyUnselected(offer, class.Spec.Selectors) != "" || a.whyUnselected(offer, r.Selectors) != "" {
+				continue
+			}
+			if _, why := consumptionOf(r, offer.device); why == "" {
+				missing[offer.id.String()] = true
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it lacks matching devices of node %s: %s", node.Name, strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+}
