@@ -2,10 +2,10 @@ package drajudge
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
 // configuration is an entry that applies to a request. Parameters are decoded, since the API server may write them
@@ -53,7 +53,7 @@ func (a *allocation) checkConfig() {
 				found = append(found, newConfiguration(allocated[j].Source, &allocated[j].DeviceConfiguration))
 			}
 		}
-		if !apiequality.Semantic.DeepEqual(wanted, found) {
+		if !reflect.DeepEqual(wanted, found) {
 			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
 		}
 	}

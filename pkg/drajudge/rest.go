@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -47,6 +46,3 @@ func (o *Observer) needsClaims(namespace, name, uid string) bool {
 	pod := o.pods[key{"Pod", namespace, name}]
 	return pod != nil && string(pod.UID) == uid && !hasEnded(pod)
 }
-
-// checkWaitingPods will be filled below.
-func (o *Observer) checkWaitingPods(ctx context.Context) []Violation { _ = ctx; _ = corev1.Pod{}; return nil }
