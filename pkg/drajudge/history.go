@@ -72,9 +72,9 @@ func ReadWatch(reader io.Reader) (History, error) {
 	var history History
 	for {
 		var line struct {
-			Type   watch.EventType `json:"type"`
+			Type   watch.EventType  `json:"type"`
 			Time   metav1.MicroTime `json:"time"`
-			Object json.RawMessage `json:"object"`
+			Object json.RawMessage  `json:"object"`
 		}
 		if err := decoder.Decode(&line); errors.Is(err, io.EOF) {
 			return history, nil

@@ -187,4 +187,3 @@ func nameObject(kind string, object metav1.Object) Object {
 }
 
 func isSame(a, b metav1.Object) bool { return a.GetUID() == b.GetUID() }
-

@@ -1,10 +1,12 @@
 package drajudge
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // onePod is what a Pod takes of the number of Pods that a node has room for.
@@ -20,7 +22,9 @@ func hasOtherDemands(pod *corev1.Pod) bool {
 	}
 	return spec.SchedulingGroup != nil ||
 		slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule }) ||
-		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil }) ||
+		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil
+		}) ||
 		slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {
 			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 })
 		})
@@ -32,21 +36,45 @@ func keepsPodsAway(pod *corev1.Pod) bool {
 	return affinity != nil && affinity.PodAntiAffinity != nil && len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
+// room is what Pods leave of nodes.
+type room struct {
+	left map[string]corev1.ResourceList
+	// nominated are the Pods that wait for a node with others' resources.
+	nominated map[string][]types.UID
+	// isUnclear says that Pods keep others away from nodes, which the judge does not understand.
+	isUnclear bool
+}
+
+// measureRoom adds up what Pods have.
+func (o *Observer) measureRoom() *room {
+	r := &room{left: map[string]corev1.ResourceList{}, nominated: map[string][]types.UID{}}
+	for name, node := range o.supply.nodes {
+		r.left[name] = corev1.ResourceList{}
+		maps.Copy(r.left[name], node.Status.Allocatable)
+	}
+	for _, pod := range o.pods {
+		if hasEnded(pod) {
+			continue
+		}
+		r.isUnclear = r.isUnclear || keepsPodsAway(pod)
+		if pod.Spec.NodeName == "" {
+			r.nominated[pod.Status.NominatedNodeName] = append(r.nominated[pod.Status.NominatedNodeName], pod.UID)
+		} else if left := r.left[pod.Spec.NodeName]; left != nil {
+			subtractRequests(left, pod)
+		}
+	}
+	return r
+}
+
 // suitsPod reports whether a node certainly suits a Pod, whatever devices there are. It errs on the side of no.
-func (o *Observer) suitsPod(node *corev1.Node, pod *corev1.Pod) bool {
+func (r *room) suitsPod(node *corev1.Node, pod *corev1.Pod) bool {
 	if node.DeletionTimestamp != nil || !toleratesNode(pod, node) || !matchesNodeAffinity(pod, node) {
 		return false
 	}
-	left := node.Status.Allocatable.DeepCopy()
-	for _, other := range o.pods {
-		isNominated := other.Spec.NodeName == "" && other.Status.NominatedNodeName == node.Name && other.UID != pod.UID
-		if isNominated || keepsPodsAway(other) && !hasEnded(other) {
-			return false
-		}
-		if other.Spec.NodeName == node.Name && !hasEnded(other) {
-			subtractRequests(left, other)
-		}
+	if slices.ContainsFunc(r.nominated[node.Name], func(uid types.UID) bool { return uid != pod.UID }) {
+		return false
 	}
+	left := maps.Clone(r.left[node.Name])
 	subtractRequests(left, pod)
 	for _, quantity := range left {
 		if quantity.Sign() < 0 {
@@ -80,11 +108,7 @@ func subtractRequests(left corev1.ResourceList, pod *corev1.Pod) {
 		subtract(pod.Spec.Resources.Requests)
 	}
 	subtract(pod.Spec.Overhead)
-	if pods, isLimited := left[corev1.ResourcePods]; isLimited {
-		pods = pods.DeepCopy()
-		pods.Sub(onePod)
-		left[corev1.ResourcePods] = pods
-	}
+	subtract(corev1.ResourceList{corev1.ResourcePods: onePod})
 }
 
 // toleratesNode reports whether a Pod tolerates the taints of a node and may be on a cordoned one.

@@ -47,6 +47,10 @@ func (l classLister) Get(name string) (*resourcev1.DeviceClass, error) {
 func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 	var violations []Violation
 	var allocator structured.Allocator
+	room := o.measureRoom()
+	if room.isUnclear {
+		return nil
+	}
 	for _, id := range slices.SortedFunc(maps.Keys(o.pods), key.compare) {
 		pod := o.pods[id]
 		if !isWaiting(pod) || len(o.claimsOf(pod)) == 0 || hasOtherDemands(pod) {
@@ -58,7 +62,7 @@ func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 				return violations // the allocator finds no place for anybody
 			}
 		}
-		if place := o.findPlace(ctx, allocator, pod); place != "" {
+		if place := o.findPlace(ctx, allocator, room, pod); place != "" {
 			violations = append(violations, o.violation(podPlaced, []Object{nameObject("Pod", pod)}, "it waits, and fits %s", place))
 		}
 	}
@@ -71,7 +75,7 @@ func isWaiting(pod *corev1.Pod) bool {
 
 // findPlace describes a node and devices for a Pod, or returns "" if there are none. An error of the allocator on any
 // node keeps a Pod waiting, though another node may suit it.
-func (o *Observer) findPlace(ctx context.Context, allocator structured.Allocator, pod *corev1.Pod) string {
+func (o *Observer) findPlace(ctx context.Context, allocator structured.Allocator, room *room, pod *corev1.Pod) string {
 	pending, allocated, isUsable := o.sortClaims(pod)
 	if !isUsable {
 		return ""
@@ -80,7 +84,7 @@ func (o *Observer) findPlace(ctx context.Context, allocator structured.Allocator
 	for _, name := range slices.Sorted(maps.Keys(o.supply.nodes)) {
 		node := o.supply.nodes[name]
 		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
-		if isElsewhere || !o.suitsPod(node, pod) {
+		if isElsewhere || !room.suitsPod(node, pod) {
 			continue
 		}
 		results, err := allocator.Allocate(ctx, node, pending)
