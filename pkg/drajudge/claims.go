@@ -43,21 +43,12 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 	case old == nil || old.Status.Allocation == nil:
 		violations = append(violations, o.checkHolders(claim)...)
 		if old != nil {
-			violations = append(violations, o.judgeAllocation(ctx, claim, at)...)
+			violations = append(violations, o.judgeBySupply(at, func() []Violation { return o.checkAllocation(ctx, claim) })...)
 		}
 	case !apiequality.Semantic.DeepEqual(old.Status.Allocation, allocation):
 		violations = append(violations, o.checkHolders(claim)...)
 		violations = append(violations, o.violation(allocationUnchanged, []Object{nameObject("ResourceClaim", claim)},
 			"the allocation has changed in one write, without its removal in between"))
-	}
-	return violations
-}
-
-// judgeAllocation judges a new allocation by the supply of now, or of an earlier moment on which its decision may rest.
-func (o *Observer) judgeAllocation(ctx context.Context, claim *resourcev1.ResourceClaim, at time.Time) []Violation {
-	violations := o.checkAllocation(ctx, claim)
-	if len(violations) > 0 && o.inEarlierSupplies(at, func() bool { return len(o.checkAllocation(ctx, claim)) == 0 }) {
-		return nil
 	}
 	return violations
 }

@@ -121,7 +121,7 @@ func (o *Observer) Observe(ctx context.Context, event Event) []Violation {
 	case *resourcev1.ResourceClaim:
 		return o.observeClaim(ctx, object, isDeleted, event.Time)
 	case *corev1.Pod:
-		return o.observePod(object, isDeleted)
+		return o.observePod(object, isDeleted, event.Time)
 	case *resourcev1.ResourceSlice:
 		o.observeSupply(keyOf(object, "ResourceSlice"), object, isDeleted, event.Time)
 	case *resourcev1.DeviceClass:
@@ -151,23 +151,24 @@ func (o *Observer) observeSupply(id key, object runtime.Object, isDeleted bool, 
 	}
 }
 
-// inEarlierSupplies calls a function with the supplies that a decision may rest on which was written at a time,
-// newest first, until the function returns true.
-func (o *Observer) inEarlierSupplies(at time.Time, judge func() bool) bool {
-	if at.IsZero() {
-		return false
-	}
+// judgeBySupply judges a write by the supply of now. What violates something then, but nothing by the supply of an
+// earlier moment on which the decision may rest, is no violation.
+func (o *Observer) judgeBySupply(at time.Time, judge func() []Violation) []Violation {
+	violations := judge()
+	isDecidedEarlier := false
 	first := len(o.journal)
-	isDone := false
-	for first > 0 && !isDone && at.Sub(o.journal[first-1].time) <= o.options.DecisionLag {
+	for first > 0 && len(violations) > 0 && !isDecidedEarlier && at.Sub(o.journal[first-1].time) <= o.options.DecisionLag {
 		first--
 		o.swapReplaced(first)
-		isDone = judge()
+		isDecidedEarlier = len(judge()) == 0
 	}
 	for ; first < len(o.journal); first++ {
 		o.swapReplaced(first)
 	}
-	return isDone
+	if isDecidedEarlier {
+		return nil
+	}
+	return violations
 }
 
 // swapReplaced undoes a write of the supply, or does it again.

@@ -2,6 +2,7 @@ package drajudge
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -9,7 +10,7 @@ import (
 )
 
 // observePod judges a change of a Pod. Only a Pod that was seen without a node was bound by a scheduler.
-func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool) []Violation {
+func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []Violation {
 	id := keyOf(pod, "Pod")
 	old := o.pods[id]
 	if isDeleted {
@@ -20,7 +21,7 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool) []Violation {
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}
-	return o.checkBinding(pod)
+	return o.judgeBySupply(at, func() []Violation { return o.checkBinding(pod) })
 }
 
 // podClaim is a claim of a Pod.
