@@ -3,7 +3,6 @@ package drajudge
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
@@ -34,27 +33,32 @@ func (a *allocation) checkConfig() {
 	for i := range a.requests {
 		r := &a.requests[i]
 		class := a.supply.class(r.DeviceClassName)
-		if class == nil || !slices.ContainsFunc(a.results, func(given result) bool { return given.request == r }) {
+		if class == nil || len(a.devicesFor(r)) == 0 {
 			continue
 		}
-		var wanted, found []configuration
-		for j := range class.Spec.Config {
-			wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClass, &class.Spec.Config[j].DeviceConfiguration))
-		}
-		specified := a.claim.Spec.Devices.Config
-		for j := range specified {
-			if r.isNamedIn(specified[j].Requests) {
-				wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClaim, &specified[j].DeviceConfiguration))
-			}
-		}
-		allocated := a.claim.Status.Allocation.Devices.Config
-		for j := range allocated {
-			if r.isNamedIn(allocated[j].Requests) {
-				found = append(found, newConfiguration(allocated[j].Source, &allocated[j].DeviceConfiguration))
-			}
-		}
+		wanted, found := a.configurationsFor(r, class)
 		if !reflect.DeepEqual(wanted, found) {
 			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
 		}
 	}
+}
+
+// configurationsFor returns the entries for a request in the class and the claim, and those in the allocation.
+func (a *allocation) configurationsFor(r *request, class *resourcev1.DeviceClass) (wanted, found []configuration) {
+	for i := range class.Spec.Config {
+		wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClass, &class.Spec.Config[i].DeviceConfiguration))
+	}
+	specified := a.claim.Spec.Devices.Config
+	for i := range specified {
+		if r.isNamedIn(specified[i].Requests) {
+			wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClaim, &specified[i].DeviceConfiguration))
+		}
+	}
+	allocated := a.claim.Status.Allocation.Devices.Config
+	for i := range allocated {
+		if r.isNamedIn(allocated[i].Requests) {
+			found = append(found, newConfiguration(allocated[i].Source, &allocated[i].DeviceConfiguration))
+		}
+	}
+	return wanted, found
 }

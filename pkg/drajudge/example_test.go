@@ -1,6 +1,7 @@
 package drajudge_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,12 +11,11 @@ import (
 
 // A recording of watches is judged. Two claims got the same device.
 func Example() {
-	recording, err := os.Open("testdata/shared-by-mistake.json")
+	recording, err := os.ReadFile("testdata/shared-by-mistake.json")
 	if err != nil {
 		panic(err)
 	}
-	defer recording.Close()
-	history, err := drajudge.ReadWatch(recording)
+	history, err := drajudge.ReadWatch(bytes.NewReader(recording))
 	if err != nil {
 		panic(err)
 	}
@@ -31,12 +31,11 @@ func Example() {
 // An Observer judges while a test runs: it takes the events of informers or watches, and looks at the end whether anything
 // was left undone.
 func ExampleObserver() {
-	recording, err := os.Open("testdata/shared-by-mistake.json")
+	recording, err := os.ReadFile("testdata/shared-by-mistake.json")
 	if err != nil {
 		panic(err)
 	}
-	defer recording.Close()
-	events, err := drajudge.ReadWatch(recording)
+	events, err := drajudge.ReadWatch(bytes.NewReader(recording))
 	if err != nil {
 		panic(err)
 	}

@@ -44,43 +44,45 @@ func (r *request) isNamedIn(names []string) bool {
 	return len(names) == 0 || slices.Contains(names, r.base) || slices.Contains(names, r.name)
 }
 
-// checkRequests checks that each request has the devices that it asks for.
+// checkRequests checks that each request has the devices that it asks for, and nothing else has any.
 func (a *allocation) checkRequests() {
-	counts := map[string]map[deviceID]int{}
-	for i := range a.results {
-		result := &a.results[i]
-		if result.request == nil {
-			a.report(requestAnswered, "device %s is for request %q, which the claim does not have", result.id, result.Request)
-			continue
-		}
-		if counts[result.Request] == nil {
-			counts[result.Request] = map[deviceID]int{}
-		}
-		counts[result.Request][result.id]++
-		if counts[result.Request][result.id] == 2 {
-			a.report(requestAnswered, "request %s has device %s twice", result.Request, result.id)
-		}
+	type answer struct {
+		request string
+		device  deviceID
 	}
-	chosen := map[string][]string{}
-	for i := range a.requests {
-		r := &a.requests[i]
-		if chosen[r.base] == nil {
-			chosen[r.base] = []string{}
+	seen := map[answer]bool{}
+	for i := range a.results {
+		r := &a.results[i]
+		if r.request == nil {
+			a.report(requestAnswered, "device %s is for request %q, which the claim does not have", r.id, r.Request)
+		} else if seen[answer{r.Request, r.id}] {
+			a.report(requestAnswered, "request %s has device %s twice", r.Request, r.id)
 		}
-		if len(counts[r.name]) > 0 {
-			chosen[r.base] = append(chosen[r.base], r.name)
-			if r.AllocationMode != resourcev1.DeviceAllocationModeAll && int64(len(counts[r.name])) != r.Count {
-				a.report(requestAnswered, "request %s asks for %d devices and has %d", r.name, r.Count, len(counts[r.name]))
-			}
-		}
+		seen[answer{r.Request, r.id}] = true
 	}
 	for i := range a.claim.Spec.Devices.Requests {
-		spec := &a.claim.Spec.Devices.Requests[i]
-		switch names := chosen[spec.Name]; {
-		case len(names) == 0:
-			a.report(requestAnswered, "request %s has no device", spec.Name)
-		case len(names) > 1:
-			a.report(firstAvailableOne, "request %s has devices for several subrequests: %s", spec.Name, strings.Join(names, ", "))
+		a.checkAnswer(a.claim.Spec.Devices.Requests[i].Name)
+	}
+}
+
+// checkAnswer checks that a request, or one of its subrequests, has as many devices as it asks for.
+func (a *allocation) checkAnswer(base string) {
+	var answered []string
+	for i := range a.requests {
+		r := &a.requests[i]
+		count := int64(len(a.devicesFor(r)))
+		if r.base != base || count == 0 {
+			continue
 		}
+		answered = append(answered, r.name)
+		if r.AllocationMode != resourcev1.DeviceAllocationModeAll && count != r.Count {
+			a.report(requestAnswered, "request %s asks for %d devices and has %d", r.name, r.Count, count)
+		}
+	}
+	switch {
+	case len(answered) == 0:
+		a.report(requestAnswered, "request %s has no device", base)
+	case len(answered) > 1:
+		a.report(firstAvailableOne, "request %s has devices for several subrequests: %s", base, strings.Join(answered, ", "))
 	}
 }

@@ -1,6 +1,7 @@
 package drajudge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,29 +57,20 @@ func celDevice(offer *poolDevice) cel.Device {
 
 // checkAllDevices checks that requests for all devices have those of at least one node that the allocation admits.
 func (a *allocation) checkAllDevices() {
-	var nodes []*corev1.Node
 	for i := range a.requests {
 		r := &a.requests[i]
 		given := a.devicesFor(r)
 		if r.AllocationMode != resourcev1.DeviceAllocationModeAll || len(given) == 0 {
 			continue // a subrequest that was not chosen; checkRequests reports a request without devices
 		}
-		if nodes == nil {
-			nodes = a.nodesReachingAll()
-		}
-		evidence := ""
-		for _, node := range nodes {
+		first := ""
+		hasAll := slices.ContainsFunc(a.nodesReachingAll(), func(node *corev1.Node) bool {
 			why := a.whyNotAll(r, given, node)
-			if why == "" {
-				evidence = ""
-				break
-			}
-			if evidence == "" {
-				evidence = why
-			}
-		}
-		if evidence != "" {
-			a.report(allDevices, "request %s: %s", r.name, evidence)
+			first = cmp.Or(first, why)
+			return why == ""
+		})
+		if !hasAll && first != "" {
+			a.report(allDevices, "request %s: %s", r.name, first)
 		}
 	}
 }

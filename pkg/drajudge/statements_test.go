@@ -34,30 +34,32 @@ func TestStatements(t *testing.T) {
 		for _, isViolated := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%s/violated=%t", e.statement, e.name, isViolated), func(t *testing.T) {
 				t.Parallel()
-				s := newStory()
-				e.write(s, isViolated)
-				observer := NewObserver(Options{})
-				var violations []Violation
-				for _, event := range s.history {
-					violations = append(violations, observer.Observe(t.Context(), event)...)
-				}
-				violations = append(violations, observer.AtRest(t.Context())...)
-				if !isViolated {
-					require.Empty(t, violations)
-					return
-				}
-				require.NotEmpty(t, violations)
-				for _, violation := range violations {
-					require.Equal(t, e.statement, violation.Statement.ID, violation.Evidence)
-					require.NotEmpty(t, violation.ResourceVersion)
-					require.NotEmpty(t, violation.Objects)
-					require.NotEmpty(t, violation.Evidence)
-				}
+				e.judge(t, isViolated)
 			})
 		}
 	}
 	for _, statement := range Statements() {
 		require.True(t, covered[statement.ID], "no history violates %s", statement.ID)
+	}
+}
+
+// judge judges the history, and its end as a state of rest.
+func (e *example) judge(t *testing.T, isViolated bool) {
+	t.Helper()
+	s := newStory()
+	e.write(s, isViolated)
+	observer := NewObserver(Options{})
+	var violations []Violation
+	for _, event := range s.history {
+		violations = append(violations, observer.Observe(t.Context(), event)...)
+	}
+	violations = append(violations, observer.AtRest(t.Context())...)
+	require.Equal(t, isViolated, len(violations) > 0, "%v", violations)
+	for _, violation := range violations {
+		require.Equal(t, e.statement, violation.Statement.ID, violation.Evidence)
+		require.NotEmpty(t, violation.ResourceVersion)
+		require.NotEmpty(t, violation.Objects)
+		require.NotEmpty(t, violation.Evidence)
 	}
 }
 

@@ -124,16 +124,16 @@ func (o *Observer) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1
 }
 
 func describePlace(node *corev1.Node, claims []*resourcev1.ResourceClaim, results []resourcev1.AllocationResult) string {
-	text := "node " + node.Name
+	parts := []string{"node " + node.Name}
 	for i := range results {
 		var devices []string
 		for j := range results[i].Devices.Results {
 			result := &results[i].Devices.Results[j]
 			devices = append(devices, result.Request+" "+deviceOf(result).String())
 		}
-		text += fmt.Sprintf(", claim %s with %s", claims[i].Name, strings.Join(devices, ", "))
+		parts = append(parts, fmt.Sprintf("claim %s with %s", claims[i].Name, strings.Join(devices, " and ")))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // allocatedState returns what claims have, as the allocator wants it.
