@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ func TestUpstreamIsRight(t *testing.T) {
 	given := 0
 	for seed := range uint64(worlds) {
 		w := &randomWorld{rand.New(rand.NewPCG(seed, 0)), newStory()}
+		w.update(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{resourcev1.DRAAdminNamespaceLabelKey: "true"}}})
 		w.publish()
 		observer := NewObserver(Options{})
 		observed := 0
@@ -161,6 +163,9 @@ func (w *randomWorld) request() *resourcev1.ExactDeviceRequest {
 	}
 	if w.chance(40) {
 		r.Tolerations = []resourcev1.DeviceToleration{{Key: "broken", Operator: resourcev1.DeviceTolerationOpExists}}
+	}
+	if w.chance(10) {
+		r.AdminAccess = new(true)
 	}
 	if w.chance(20) {
 		r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": w.amount(7)}}

@@ -1,6 +1,6 @@
 // Package drajudge judges from the outside whether a scheduler keeps the rules of dynamic resource
 // allocation. It needs only the history of a cluster: the watch events of ResourceSlices, ResourceClaims,
-// Pods, DeviceClasses, Nodes, Namespaces and DeviceTaintRules. It shares no code with any scheduler, except
+// Pods, DeviceClasses, Nodes, Namespaces and DeviceTaintRules, or an audit log. It shares no code with any scheduler, except
 // that AtRest asks upstream's allocator whether a waiting Pod fits.
 //
 //	history, err := drajudge.ReadWatch(file)

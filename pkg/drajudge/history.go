@@ -1,7 +1,6 @@
 package drajudge
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +83,7 @@ func ReadWatch(reader io.Reader) (History, error) {
 		if line.Type == watch.Bookmark {
 			continue
 		}
-		object, err := decodeObject(line.Object)
+		object, err := decodeKind(line.Object)
 		if err != nil {
 			return nil, fmt.Errorf("read watch event %d: %w", len(history)+1, err)
 		}
@@ -94,19 +93,22 @@ func ReadWatch(reader io.Reader) (History, error) {
 	}
 }
 
-// decodeObject returns nil for a kind that the judge does not look at.
-func decodeObject(text []byte) (runtime.Object, error) {
+// decodeKind returns nil for a kind that the judge does not look at.
+func decodeKind(text []byte) (runtime.Object, error) {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(text, &kind); err != nil {
 		return nil, fmt.Errorf("decode the kind of an object: %w", err)
 	}
-	newObject := newObjects[kind.Kind]
-	if newObject == nil {
+	if newObjects[kind.Kind] == nil {
 		return nil, nil
 	}
-	object := newObject()
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(object); err != nil {
-		return nil, fmt.Errorf("decode a %s: %w", kind.Kind, err)
+	return decodeObject(kind.Kind, text)
+}
+
+func decodeObject(kind string, text []byte) (runtime.Object, error) {
+	object := newObjects[kind]()
+	if err := json.Unmarshal(text, object); err != nil {
+		return nil, fmt.Errorf("decode a %s: %w", kind, err)
 	}
 	return object, nil
 }

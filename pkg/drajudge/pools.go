@@ -51,7 +51,9 @@ func (s *supply) pool(id poolID) *pool {
 		}
 	}
 	// Slices that disagree about their number are what a driver leaves behind; one that counts right is enough.
-	isComplete := func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Pool.ResourceSliceCount == int64(len(newest)) }
+	isComplete := func(slice *resourcev1.ResourceSlice) bool {
+		return slice.Spec.Pool.ResourceSliceCount == int64(len(newest))
+	}
 	if len(newest) > 0 && !slices.ContainsFunc(newest, isComplete) {
 		p.incomplete = fmt.Sprintf("it has %d of %d slices of generation %d", len(newest), newest[0].Spec.Pool.ResourceSliceCount, p.generation)
 	}
