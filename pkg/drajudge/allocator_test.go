@@ -3,6 +3,9 @@ package drajudge
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
@@ -31,9 +35,12 @@ func TestUpstreamIsRight(t *testing.T) {
 			for ; observed < len(w.history); observed++ {
 				require.Empty(t, observer.Observe(t.Context(), w.history[observed]), "seed %d", seed)
 			}
-			if !w.allocateUpstream(t, observer, claim) {
+			allocation := w.allocateUpstream(t, observer, w.node(observer), claim)
+			if allocation == nil {
 				continue
 			}
+			claim.Status.Allocation = allocation
+			w.update(claim)
 			given += len(claim.Status.Allocation.Devices.Results)
 			for ; observed < len(w.history); observed++ {
 				require.Empty(t, observer.Observe(t.Context(), w.history[observed]), "seed %d, claim %d: %v", seed, i, claim.Status.Allocation)
@@ -90,6 +97,7 @@ func (w *randomWorld) publishPool(driver, name string) {
 		if isPartitioned && w.chance(70) {
 			device.ConsumesCounters = []resourcev1.DeviceCounterConsumption{{CounterSet: "card", Counters: map[string]resourcev1.Counter{"memory": {Value: w.amount(6)}}}}
 		}
+		device.Attributes["example.com/id"] = resourcev1.DeviceAttribute{StringValue: new(driver + "/" + name + "/" + device.Name)}
 		slice.Spec.Devices = append(slice.Spec.Devices, device)
 	}
 	if w.chance(10) {
@@ -173,24 +181,145 @@ func (w *randomWorld) request() *resourcev1.ExactDeviceRequest {
 	return r
 }
 
-// allocateUpstream writes what upstream's allocator gives to a claim on one of the nodes, and reports whether it gives anything.
-func (w *randomWorld) allocateUpstream(t *testing.T, observer *Observer, claim *resourcev1.ResourceClaim) bool {
+func (w *randomWorld) node(observer *Observer) *corev1.Node {
+	return observer.supply.nodes[fmt.Sprintf("node-%d", 1+w.IntN(2))]
+}
+
+// allocateUpstream returns what upstream's allocator gives to a claim on a node, or nil.
+func (w *randomWorld) allocateUpstream(t *testing.T, observer *Observer, node *corev1.Node, claim *resourcev1.ResourceClaim) *resourcev1.AllocationResult {
 	t.Helper()
 	allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.allocatedState(), classLister{observer.supply}, observer.taintedSlices(), observer.cel)
 	require.NoError(t, err)
-	node := observer.supply.nodes[fmt.Sprintf("node-%d", 1+w.IntN(2))]
 	results, err := allocator.Allocate(t.Context(), node, []*resourcev1.ResourceClaim{claim})
 	if err != nil || len(results) == 0 {
-		return false // a request for all devices fails on an incomplete pool, and so on
+		return nil // a request for all devices fails on an incomplete pool, and so on
 	}
-	claim.Status.Allocation = &results[0]
 	for i := range results[0].Devices.Results {
 		if result := &results[0].Devices.Results[i]; result.ShareID != nil {
 			result.ShareID = new(types.UID(fmt.Sprintf("%s-%d", claim.Name, i)))
 		}
 	}
-	w.update(claim)
-	return true
+	return &results[0]
+}
+
+// TestWrongDevices: the judge and upstream's allocator agree on allocations in which devices were exchanged at random.
+func TestWrongDevices(t *testing.T) {
+	t.Parallel()
+	const worlds = 500
+	right, wrong := 0, 0
+	for seed := range uint64(worlds) {
+		w := &randomWorld{rand.New(rand.NewPCG(seed, 1)), newStory()}
+		w.publish()
+		observer := NewObserver(Options{})
+		for _, event := range w.history {
+			require.Empty(t, observer.Observe(t.Context(), event))
+		}
+		for i := range 8 {
+			claim := w.claim(i)
+			observe := func() []Violation {
+				return observer.Observe(t.Context(), Event{Type: watch.Modified, Object: claim.DeepCopy()})
+			}
+			node := w.node(observer)
+			observe()
+			allocation := w.allocateUpstream(t, observer, node, claim)
+			if allocation == nil {
+				continue
+			}
+			changed := w.exchangeDevices(observer, claim, allocation)
+			changed.NodeSelector = onlyNode(node.Name)
+			isRight := answersOf(w.allocateUpstream(t, observer, node, onlyDevices(claim, changed))) == answersOf(changed)
+			claim.Status.Allocation = changed
+			violations := observe()
+			require.Equal(t, isRight, len(violations) == 0, "seed %d, claim %d: %v\n%v", seed, i, violations, answersOf(changed))
+			if isRight {
+				right++
+				continue
+			}
+			wrong++
+			claim.Status.Allocation = nil
+			observe()
+			claim.Status.Allocation = allocation
+			require.Empty(t, observe())
+		}
+	}
+	t.Logf("%d right, %d wrong", right, wrong)
+	require.Greater(t, right, worlds/2)
+	require.Greater(t, wrong, worlds)
+}
+
+// exchangeDevices returns an allocation in which one device was replaced by another, or two have changed places.
+func (w *randomWorld) exchangeDevices(observer *Observer, claim *resourcev1.ResourceClaim, allocation *resourcev1.AllocationResult) *resourcev1.AllocationResult {
+	changed := allocation.DeepCopy()
+	results := changed.Devices.Results
+	first, second := &results[w.IntN(len(results))], &results[w.IntN(len(results))]
+	if w.chance(30) {
+		first.Request, second.Request = second.Request, first.Request
+	} else {
+		name := []string{"node-1", "node-2", "network"}[w.IntN(3)]
+		devices := observer.supply.pool(poolID{[]string{driver, "nic.example.com"}[w.IntN(2)], name}).devices
+		device := devices[w.IntN(len(devices))].id
+		first.Driver, first.Pool, first.Device = device.driver, device.pool, device.name
+	}
+	for i := range results {
+		w.describe(observer, claim, &results[i], types.UID(fmt.Sprintf("%s-%d", claim.Name, i)))
+	}
+	return changed
+}
+
+// describe writes into a result what depends on its device and its request.
+func (w *randomWorld) describe(observer *Observer, claim *resourcev1.ResourceClaim, result *allocated, share types.UID) {
+	requests := requestsOf(claim)
+	r := &requests[slices.IndexFunc(requests, func(r request) bool { return r.name == result.Request })]
+	device := observer.supply.pool(deviceOf(result).poolID()).byName[result.Device].device
+	result.Tolerations, result.AdminAccess = r.Tolerations, r.AdminAccess
+	result.BindingConditions, result.BindingFailureConditions = device.BindingConditions, device.BindingFailureConditions
+	result.ShareID, result.ConsumedCapacity = nil, nil
+	if isTrue(device.AllowMultipleAllocations) {
+		result.ShareID = &share
+		result.ConsumedCapacity, _ = consumptionOf(r, device)
+	}
+}
+
+// onlyDevices returns a claim that asks for the devices of an allocation: upstream gives these or none.
+func onlyDevices(claim *resourcev1.ResourceClaim, allocation *resourcev1.AllocationResult) *resourcev1.ResourceClaim {
+	only := claim.DeepCopy()
+	chosen := map[string][]string{}
+	for i := range allocation.Devices.Results {
+		result := &allocation.Devices.Results[i]
+		chosen[result.Request] = append(chosen[result.Request], strconv.Quote(deviceOf(result).String()))
+	}
+	restrict := func(mode resourcev1.DeviceAllocationMode, selectors []resourcev1.DeviceSelector, name string) []resourcev1.DeviceSelector {
+		if mode == resourcev1.DeviceAllocationModeAll {
+			return selectors // it asks for certain devices already
+		}
+		expression := fmt.Sprintf(`device.attributes["example.com"].id in [%s]`, strings.Join(chosen[name], ", "))
+		return append(slices.Clone(selectors), resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
+	}
+	for i := range only.Spec.Devices.Requests {
+		spec := &only.Spec.Devices.Requests[i]
+		if spec.Exactly != nil {
+			spec.Exactly.Selectors = restrict(spec.Exactly.AllocationMode, spec.Exactly.Selectors, spec.Name)
+		}
+		spec.FirstAvailable = slices.DeleteFunc(spec.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool { return chosen[spec.Name+"/"+sub.Name] == nil })
+		for j := range spec.FirstAvailable {
+			sub := &spec.FirstAvailable[j]
+			sub.Selectors = restrict(sub.AllocationMode, sub.Selectors, spec.Name+"/"+sub.Name)
+		}
+	}
+	return only
+}
+
+// answersOf lists which request has which device.
+func answersOf(allocation *resourcev1.AllocationResult) string {
+	if allocation == nil {
+		return ""
+	}
+	var answers []string
+	for i := range allocation.Devices.Results {
+		answers = append(answers, allocation.Devices.Results[i].Request+" "+deviceOf(&allocation.Devices.Results[i]).String())
+	}
+	slices.Sort(answers)
+	return strings.Join(answers, ", ")
 }
 
 func opaque(parameters string) resourcev1.DeviceConfiguration {

@@ -87,7 +87,7 @@ func (o *Observer) checkHolders(claim *resourcev1.ResourceClaim) []Violation {
 	for i := range results {
 		result := &results[i]
 		for _, other := range o.holders[deviceOf(result)] {
-			if other.result == result || canShare(result, other.result) {
+			if other.result == result || canShare(holder{claim, result}, other) {
 				continue
 			}
 			objects := []Object{nameObject("ResourceClaim", claim)}
@@ -102,9 +102,12 @@ func (o *Observer) checkHolders(claim *resourcev1.ResourceClaim) []Violation {
 	return violations
 }
 
-// canShare reports whether two results may be for one device.
-func canShare(a, b *resourcev1.DeviceRequestAllocationResult) bool {
-	return isTrue(a.AdminAccess) || isTrue(b.AdminAccess) || a.ShareID != nil && b.ShareID != nil && *a.ShareID != *b.ShareID
+// canShare reports whether two results may be for one device. Admin access is to devices of other claims.
+func canShare(a, b holder) bool {
+	if a.result.ShareID != nil && b.result.ShareID != nil && *a.result.ShareID != *b.result.ShareID {
+		return true
+	}
+	return a.claim != b.claim && (isTrue(a.result.AdminAccess) || isTrue(b.result.AdminAccess))
 }
 
 // checkReservations checks the reservations of a claim by themselves.

@@ -65,7 +65,7 @@ const (
 
 // all are the statements in the order in which documents list them.
 var all = []Statement{
-	{deviceOnce, Must, "A device is allocated once at a time. Only allocations with admin access, and allocations that each have a share ID of their own, have it together.", resultsField + ".shareID and .adminAccess; KEP-4381, KEP-5075"},
+	{deviceOnce, Must, "A device is allocated once at a time. Only allocations that each have a share ID of their own have it together, and an allocation with admin access has it beside those of other claims.", resultsField + ".shareID and .adminAccess; KEP-4381, KEP-5075"},
 	{allocationUnchanged, Must, "An allocation does not change until it is removed.", "ResourceClaim status.allocation"},
 	{reservationLimit, Must, "A claim is reserved for at most 256 consumers.", "ResourceClaim status.reservedFor"},
 	{reservedWhileUsed, Must, "A claim keeps its allocation and its reservation for a Pod while the Pod is bound and has not ended.", "ResourceClaim status.reservedFor"},

@@ -74,6 +74,12 @@ func claimExamples() []example {
 			s.create(sliceOf(gpus(2)...))
 			s.run(claimWith("a", requestFor("r", 1), requestFor("q", 1)), given("r", "gpu-0"), given("q", pick(isViolated, "gpu-0", "gpu-1")))
 		}},
+		{deviceOnce, "admin access beside another request of the claim", func(s *story, isViolated bool) {
+			s.update(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{resourcev1.DRAAdminNamespaceLabelKey: "true"}}})
+			s.create(sliceOf(gpus(2)...))
+			asAdmin := requestFor("q", 1, func(r *exact) { r.AdminAccess = new(true) })
+			s.run(claimWith("a", requestFor("r", 1), asAdmin), given("r", "gpu-0"), given("q", pick(isViolated, "gpu-0", "gpu-1"), func(r *allocated) { r.AdminAccess = new(true) }))
+		}},
 		{deviceOnce, "the same share twice", func(s *story, isViolated bool) {
 			s.create(sliceOf(sharedGPU()))
 			s.run(claimWith("a", requestFor("r", 1)), share("r", "gpu-0", "1", "2"))
