@@ -11,8 +11,8 @@ import (
 // allocation is a new allocation that is judged by the supply of one moment.
 type allocation struct {
 	*Observer
+	evaluator
 
-	ctx        context.Context //nolint:containedctx // it lasts for one call
 	claim      *resourcev1.ResourceClaim
 	requests   []request
 	results    []result
@@ -33,7 +33,7 @@ type result struct {
 
 // checkAllocation judges a new allocation by the supply as it is.
 func (o *Observer) checkAllocation(ctx context.Context, claim *resourcev1.ResourceClaim) []Violation {
-	a := &allocation{Observer: o, ctx: ctx, claim: claim, requests: requestsOf(claim)}
+	a := &allocation{Observer: o, evaluator: evaluator{ctx, o.cel}, claim: claim, requests: requestsOf(claim)}
 	allocated := claim.Status.Allocation.Devices.Results
 	for i := range allocated {
 		id := deviceOf(&allocated[i])

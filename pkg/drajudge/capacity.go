@@ -159,7 +159,8 @@ func (a *allocation) checkCounterTotals() {
 	pools := map[poolID]map[counter]*result{}
 	for i := range a.results {
 		r := &a.results[i]
-		if r.offer == nil || isTrue(r.AdminAccess) || a.isHeldByOthers(r) {
+		isHeldByOthers := slices.ContainsFunc(a.holders[r.id], func(h holder) bool { return h.claim != a.claim && !isTrue(h.result.AdminAccess) })
+		if r.offer == nil || isTrue(r.AdminAccess) || isHeldByOthers { // a further share consumes no more counters
 			continue
 		}
 		id := r.id.poolID()
@@ -177,11 +178,6 @@ func (a *allocation) checkCounterTotals() {
 			a.checkCountersOf(a.supply.pool(id), pools[id])
 		}
 	}
-}
-
-// isHeldByOthers reports whether another claim has a share of the device, so that its counters are consumed already.
-func (a *allocation) isHeldByOthers(r *result) bool {
-	return slices.ContainsFunc(a.holders[r.id], func(h holder) bool { return h.claim != a.claim && !isTrue(h.result.AdminAccess) })
 }
 
 func (a *allocation) checkCountersOf(p *pool, drawn map[counter]*result) {

@@ -36,7 +36,7 @@ func (a *allocation) checkConfig() {
 		if class == nil || len(a.devicesFor(r)) == 0 {
 			continue
 		}
-		wanted, found := a.configurationsFor(r, class)
+		wanted, found := configurationsFor(a.claim, r, class)
 		if !reflect.DeepEqual(wanted, found) {
 			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
 		}
@@ -44,17 +44,17 @@ func (a *allocation) checkConfig() {
 }
 
 // configurationsFor returns the entries for a request in the class and the claim, and those in the allocation.
-func (a *allocation) configurationsFor(r *request, class *resourcev1.DeviceClass) (wanted, found []configuration) {
+func configurationsFor(claim *resourcev1.ResourceClaim, r *request, class *resourcev1.DeviceClass) (wanted, found []configuration) {
 	for i := range class.Spec.Config {
 		wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClass, &class.Spec.Config[i].DeviceConfiguration))
 	}
-	specified := a.claim.Spec.Devices.Config
+	specified := claim.Spec.Devices.Config
 	for i := range specified {
 		if r.isNamedIn(specified[i].Requests) {
 			wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClaim, &specified[i].DeviceConfiguration))
 		}
 	}
-	allocated := a.claim.Status.Allocation.Devices.Config
+	allocated := claim.Status.Allocation.Devices.Config
 	for i := range allocated {
 		if r.isNamedIn(allocated[i].Requests) {
 			found = append(found, newConfiguration(allocated[i].Source, &allocated[i].DeviceConfiguration))

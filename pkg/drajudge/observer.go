@@ -80,6 +80,7 @@ type Observer struct {
 	// rest on them.
 	journal []replaced
 	cel     *cel.Cache
+	// version is that of the last event.
 	version string
 }
 
@@ -156,25 +157,22 @@ func (o *Observer) observeSupply(id key, object runtime.Object, isDeleted bool, 
 func (o *Observer) judgeBySupply(at time.Time, judge func() []Violation) []Violation {
 	violations := judge()
 	isDecidedEarlier := false
+	swap := func(entry *replaced) { // it undoes a write of the supply, or does it again
+		entry.object = o.supply.replace(entry.id, entry.object)
+	}
 	first := len(o.journal)
 	for first > 0 && len(violations) > 0 && !isDecidedEarlier && at.Sub(o.journal[first-1].time) <= o.options.DecisionLag {
 		first--
-		o.swapReplaced(first)
+		swap(&o.journal[first])
 		isDecidedEarlier = len(judge()) == 0
 	}
 	for ; first < len(o.journal); first++ {
-		o.swapReplaced(first)
+		swap(&o.journal[first])
 	}
 	if isDecidedEarlier {
 		return nil
 	}
 	return violations
-}
-
-// swapReplaced undoes a write of the supply, or does it again.
-func (o *Observer) swapReplaced(index int) {
-	entry := &o.journal[index]
-	entry.object = o.supply.replace(entry.id, entry.object)
 }
 
 // violation makes a violation at the version of the last event.

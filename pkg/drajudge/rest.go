@@ -8,6 +8,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // AtRest judges what must hold once nothing is left to do: call it when the cluster has been quiet for longer than its
@@ -28,21 +29,19 @@ func (k key) compare(other key) int {
 func (o *Observer) checkReleased(claim *resourcev1.ResourceClaim) []Violation {
 	var violations []Violation
 	objects := []Object{nameObject("ResourceClaim", claim)}
+	needsClaim := func(name string, uid types.UID) bool {
+		pod := o.pods[key{"Pod", claim.Namespace, name}]
+		return pod != nil && pod.UID == uid && !hasEnded(pod)
+	}
 	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" && claim.Status.Allocation != nil {
-		if _, isFromTemplate := claim.Annotations[resourcev1.PodResourceClaimAnnotation]; isFromTemplate && !o.needsClaims(claim.Namespace, owner.Name, string(owner.UID)) {
+		if _, isFromTemplate := claim.Annotations[resourcev1.PodResourceClaimAnnotation]; isFromTemplate && !needsClaim(owner.Name, owner.UID) {
 			violations = append(violations, o.violation(claimReleased, objects, "it is allocated, and Pod %s, for which it was made, is gone or has ended", owner.Name))
 		}
 	}
 	for _, consumer := range claim.Status.ReservedFor {
-		if consumer.Resource == "pods" && !o.needsClaims(claim.Namespace, consumer.Name, string(consumer.UID)) {
+		if consumer.Resource == "pods" && !needsClaim(consumer.Name, consumer.UID) {
 			violations = append(violations, o.violation(reservationReleased, objects, "it is reserved for Pod %s, which is gone or has ended", consumer.Name))
 		}
 	}
 	return violations
-}
-
-// needsClaims reports whether a Pod exists and has not ended.
-func (o *Observer) needsClaims(namespace, name, uid string) bool {
-	pod := o.pods[key{"Pod", namespace, name}]
-	return pod != nil && string(pod.UID) == uid && !hasEnded(pod)
 }

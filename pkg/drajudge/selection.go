@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 )
 
 // checkSelectors checks that the class and the request select the device.
@@ -25,38 +24,13 @@ func (a *allocation) checkSelectors(r *result) {
 	}
 }
 
-// whyUnselected says which selector a device does not match, or returns "".
-func (a *allocation) whyUnselected(offer *poolDevice, selectors []resourcev1.DeviceSelector) string {
-	for i := range selectors {
-		if selectors[i].CEL == nil {
-			return fmt.Sprintf("selector %d is of an unknown kind", i)
-		}
-		expression := selectors[i].CEL.Expression
-		compiled := a.cel.GetOrCompile(expression)
-		if compiled.Error != nil {
-			return fmt.Sprintf("selector `%s` does not compile: %s", expression, compiled.Error)
-		}
-		matches, _, err := compiled.DeviceMatches(a.ctx, celDevice(offer))
-		if err != nil {
-			return fmt.Sprintf("selector `%s` fails: %s", expression, err)
-		}
-		if !matches {
-			return fmt.Sprintf("selector `%s` is false", expression)
-		}
-	}
-	return ""
-}
-
-func celDevice(offer *poolDevice) cel.Device {
-	device := offer.device
-	return cel.Device{
-		Driver: offer.id.driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
-		Attributes: device.Attributes, Capacity: device.Capacity,
-	}
-}
-
 // checkAllDevices checks that requests for all devices have those of at least one node that the allocation admits.
 func (a *allocation) checkAllDevices() {
+	nodes := slices.DeleteFunc(a.supply.nodesAdmittedBy(a.claim.Status.Allocation.NodeSelector), func(node *corev1.Node) bool {
+		return slices.ContainsFunc(a.results, func(r result) bool {
+			return r.offer != nil && !reachesNode(r.offer.slice, r.offer.device, node)
+		})
+	})
 	for i := range a.requests {
 		r := &a.requests[i]
 		given := a.devicesFor(r)
@@ -64,7 +38,7 @@ func (a *allocation) checkAllDevices() {
 			continue // a subrequest that was not chosen; checkRequests reports a request without devices
 		}
 		first := ""
-		hasAll := slices.ContainsFunc(a.nodesReachingAll(), func(node *corev1.Node) bool {
+		hasAll := slices.ContainsFunc(nodes, func(node *corev1.Node) bool {
 			why := a.whyNotAll(r, given, node)
 			first = cmp.Or(first, why)
 			return why == ""
@@ -84,16 +58,6 @@ func (a *allocation) devicesFor(r *request) map[deviceID]bool {
 		}
 	}
 	return given
-}
-
-// nodesReachingAll returns the nodes that the allocation admits and that reach all its devices.
-func (a *allocation) nodesReachingAll() []*corev1.Node {
-	nodes := a.supply.nodesAdmittedBy(a.claim.Status.Allocation.NodeSelector)
-	return slices.DeleteFunc(nodes, func(node *corev1.Node) bool {
-		return slices.ContainsFunc(a.results, func(r result) bool {
-			return r.offer != nil && !reachesNode(r.offer.slice, r.offer.device, node)
-		})
-	})
 }
 
 // whyNotAll says which matching devices of a node a request lacks, or returns "".

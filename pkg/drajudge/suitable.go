@@ -46,13 +46,13 @@ type room struct {
 }
 
 // measureRoom adds up what Pods have.
-func (o *Observer) measureRoom() *room {
+func measureRoom(nodes map[string]*corev1.Node, pods map[key]*corev1.Pod) *room {
 	r := &room{left: map[string]corev1.ResourceList{}, nominated: map[string][]types.UID{}}
-	for name, node := range o.supply.nodes {
+	for name, node := range nodes {
 		r.left[name] = corev1.ResourceList{}
 		maps.Copy(r.left[name], node.Status.Allocatable)
 	}
-	for _, pod := range o.pods {
+	for _, pod := range pods {
 		if hasEnded(pod) {
 			continue
 		}

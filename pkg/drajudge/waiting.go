@@ -43,12 +43,19 @@ func (l classLister) Get(name string) (*resourcev1.DeviceClass, error) {
 	return nil, fmt.Errorf("deviceclass %q not found", name)
 }
 
+// placeSearch looks for places in the world as it is.
+type placeSearch struct {
+	*Observer
+	*room
+
+	allocator structured.Allocator
+}
+
 // checkWaitingPods looks for a place for each Pod with claims that waits, in the world as it is.
 func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 	var violations []Violation
-	var allocator structured.Allocator
-	room := o.measureRoom()
-	if room.isUnclear {
+	search := &placeSearch{Observer: o, room: measureRoom(o.supply.nodes, o.pods)}
+	if search.isUnclear {
 		return nil
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(o.pods), key.compare) {
@@ -56,13 +63,13 @@ func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 		if !isWaiting(pod) || len(o.claimsOf(pod)) == 0 || hasOtherDemands(pod) {
 			continue
 		}
-		if allocator == nil {
+		if search.allocator == nil {
 			var err error
-			if allocator, err = structured.NewAllocator(ctx, allocatorFeatures, o.allocatedState(), classLister{o.supply}, o.taintedSlices(), o.cel); err != nil {
+			if search.allocator, err = structured.NewAllocator(ctx, allocatorFeatures, o.allocatedState(), classLister{o.supply}, o.supply.taintedSlices(), o.cel); err != nil {
 				return violations // the allocator finds no place for anybody
 			}
 		}
-		if place := o.findPlace(ctx, allocator, room, pod); place != "" {
+		if place := search.findPlace(ctx, pod); place != "" {
 			violations = append(violations, o.violation(podPlaced, []Object{nameObject("Pod", pod)}, "it waits, and fits %s", place))
 		}
 	}
@@ -75,19 +82,19 @@ func isWaiting(pod *corev1.Pod) bool {
 
 // findPlace describes a node and devices for a Pod, or returns "" if there are none. An error of the allocator on any
 // node keeps a Pod waiting, though another node may suit it.
-func (o *Observer) findPlace(ctx context.Context, allocator structured.Allocator, room *room, pod *corev1.Pod) string {
-	pending, allocated, isUsable := o.sortClaims(pod)
+func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) string {
+	pending, allocated, isUsable := s.sortClaims(pod)
 	if !isUsable {
 		return ""
 	}
 	place := ""
-	for _, name := range slices.Sorted(maps.Keys(o.supply.nodes)) {
-		node := o.supply.nodes[name]
+	for _, name := range slices.Sorted(maps.Keys(s.supply.nodes)) {
+		node := s.supply.nodes[name]
 		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
-		if isElsewhere || !room.suitsPod(node, pod) {
+		if isElsewhere || !s.suitsPod(node, pod) {
 			continue
 		}
-		results, err := allocator.Allocate(ctx, node, pending)
+		results, err := s.allocator.Allocate(ctx, node, pending)
 		if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
 			return ""
 		}
@@ -100,8 +107,8 @@ func (o *Observer) findPlace(ctx context.Context, allocator structured.Allocator
 
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
 // does not exist, is reserved for too many, or has devices with a taint that it does not tolerate.
-func (o *Observer) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
-	for _, c := range o.claimsOf(pod) {
+func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
+	for _, c := range s.claimsOf(pod) {
 		switch {
 		case c.claim == nil || c.claim.DeletionTimestamp != nil:
 			return nil, nil, false
@@ -115,7 +122,7 @@ func (o *Observer) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1
 		results := c.claim.Status.Allocation.Devices.Results
 		for i := range results {
 			id := deviceOf(&results[i])
-			if offer := o.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(o.supply.taintsOf(id, offer.device)) > 0 {
+			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 {
 				return nil, nil, false
 			}
 		}
@@ -159,22 +166,4 @@ func (o *Observer) allocatedState() structured.AllocatedState {
 		}
 	}
 	return state
-}
-
-// taintedSlices returns all slices, with the taints of rules.
-func (o *Observer) taintedSlices() []*resourcev1.ResourceSlice {
-	var tainted []*resourcev1.ResourceSlice
-	for id, members := range o.supply.slices {
-		for _, slice := range members {
-			if len(o.supply.rules) > 0 {
-				slice = slice.DeepCopy()
-				for i := range slice.Spec.Devices {
-					device := &slice.Spec.Devices[i]
-					device.Taints = o.supply.taintsOf(deviceID{id.driver, id.name, device.Name}, device)
-				}
-			}
-			tainted = append(tainted, slice)
-		}
-	}
-	return tainted
 }

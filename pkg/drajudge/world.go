@@ -174,6 +174,24 @@ func (s *supply) taintsOf(id deviceID, device *resourcev1.Device) []resourcev1.D
 	return taints
 }
 
+// taintedSlices returns all slices, with the taints of rules.
+func (s *supply) taintedSlices() []*resourcev1.ResourceSlice {
+	var tainted []*resourcev1.ResourceSlice
+	for id, members := range s.slices {
+		for _, slice := range members {
+			if len(s.rules) > 0 {
+				slice = slice.DeepCopy()
+				for i := range slice.Spec.Devices {
+					device := &slice.Spec.Devices[i]
+					device.Taints = s.taintsOf(deviceID{id.driver, id.name, device.Name}, device)
+				}
+			}
+			tainted = append(tainted, slice)
+		}
+	}
+	return tainted
+}
+
 // selectsDevice reports whether a rule's selector selects a device. No selector selects none.
 func selectsDevice(selector *resourcev1.DeviceTaintSelector, id deviceID) bool {
 	return selector != nil &&
