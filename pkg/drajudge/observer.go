@@ -156,12 +156,15 @@ func (o *Observer) observeSupply(id key, object runtime.Object, isDeleted bool, 
 // earlier moment on which the decision may rest, is no violation.
 func (o *Observer) judgeBySupply(at time.Time, judge func() []Violation) []Violation {
 	violations := judge()
+	if len(violations) == 0 || at.IsZero() {
+		return violations
+	}
 	isDecidedEarlier := false
 	swap := func(entry *replaced) { // it undoes a write of the supply, or does it again
 		entry.object = o.supply.replace(entry.id, entry.object)
 	}
 	first := len(o.journal)
-	for first > 0 && len(violations) > 0 && !isDecidedEarlier && at.Sub(o.journal[first-1].time) <= o.options.DecisionLag {
+	for first > 0 && !isDecidedEarlier && at.Sub(o.journal[first-1].time) <= o.options.DecisionLag {
 		first--
 		swap(&o.journal[first])
 		isDecidedEarlier = len(judge()) == 0
@@ -180,7 +183,6 @@ func (o *Observer) violation(id string, objects []Object, evidence string, args 
 	return Violation{Statement: statementByID(id), ResourceVersion: o.version, Objects: objects, Evidence: fmt.Sprintf(evidence, args...)}
 }
 
-// nameObject names an object. A nil one is left out by the caller.
 func nameObject(kind string, object metav1.Object) Object {
 	return Object{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }

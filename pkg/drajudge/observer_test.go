@@ -39,6 +39,13 @@ func TestDecisionLag(t *testing.T) {
 	require.Equal(t, []string{poolNewest}, statementIDs(Judge(t.Context(), s.history, Options{})))
 	require.Equal(t, []string{poolNewest}, statementIDs(Judge(t.Context(), s.history, Options{DecisionLag: 3 * time.Second})))
 	require.Empty(t, Judge(t.Context(), s.history, Options{DecisionLag: 5 * time.Second}))
+
+	for i := range s.history { // without times there is nothing to go by
+		if _, isClaim := s.history[i].Object.(*resourcev1.ResourceClaim); isClaim {
+			s.history[i].Time = time.Time{}
+		}
+	}
+	require.Equal(t, []string{poolNewest}, statementIDs(Judge(t.Context(), s.history, Options{DecisionLag: 5 * time.Second})))
 }
 
 // TestHistoryIsSorted: several watches deliver events out of order, and a list repeats what is known.

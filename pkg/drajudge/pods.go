@@ -74,10 +74,7 @@ func (o *Observer) checkBinding(pod *corev1.Pod) []Violation {
 		case !isReservedFor(c.claim, pod):
 			violations = append(violations, o.violation(boundWithClaims, objects, "its claim %s (%s) is not reserved for it", c.reference, c.name))
 		}
-		nodes := o.supply.nodesAdmittedBy(allocation.NodeSelector)
-		_, isRecorded := o.supply.nodes[pod.Spec.NodeName]
-		_, isPinned := pinnedNodes(allocation.NodeSelector)
-		if (isRecorded || isPinned) && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == pod.Spec.NodeName }) {
+		if !o.supply.mayAdmit(allocation.NodeSelector, pod.Spec.NodeName) {
 			violations = append(violations, o.violation(boundToDevices, objects, "it is bound to node %s, which the node selector of claim %s does not admit", pod.Spec.NodeName, c.name))
 		}
 		violations = append(violations, o.checkBindingConditions(c.claim, objects)...)

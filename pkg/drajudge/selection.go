@@ -26,6 +26,9 @@ func (a *allocation) checkSelectors(r *result) {
 
 // checkAllDevices checks that requests for all devices have those of at least one node that the allocation admits.
 func (a *allocation) checkAllDevices() {
+	if !slices.ContainsFunc(a.requests, func(r request) bool { return r.AllocationMode == resourcev1.DeviceAllocationModeAll }) {
+		return
+	}
 	nodes := slices.DeleteFunc(a.supply.nodesAdmittedBy(a.claim.Status.Allocation.NodeSelector), func(node *corev1.Node) bool {
 		return slices.ContainsFunc(a.results, func(r result) bool {
 			return r.offer != nil && !reachesNode(r.offer.slice, r.offer.device, node)

@@ -472,6 +472,18 @@ func podExamples() []example {
 			s.allocate(claim, given("r", "gpu-0"))
 			s.bind(pod, pick(isViolated, "node-2", "node-1"))
 		}},
+		{boundToDevices, "a node that was not recorded", func(s *story, isViolated bool) {
+			slice := sliceOf(gpus(1)...)
+			slice.Spec.NodeName = new("node-3")
+			s.create(slice)
+			claim, pod := claimWith("a", requestFor("r", 1)), podWith("pod", "a")
+			s.create(claim, pod)
+			reserve(claim, pod)
+			claim.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: onlyNode("node-3")}
+			claim.Status.Allocation.Devices.Results = []allocated{given("r", "gpu-0")}
+			s.update(claim)
+			s.bind(pod, pick(isViolated, "node-4", "node-3"))
+		}},
 		{boundAfterConditions, "not yet", func(s *story, isViolated bool) {
 			device := gpu(0)
 			device.BindingConditions, device.BindingFailureConditions = []string{"Attached"}, []string{"Failed"}

@@ -106,7 +106,7 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) string {
 }
 
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
-// does not exist, is reserved for too many, or has devices with a taint that it does not tolerate.
+// does not exist, is reserved for too many Pods, or has a device with any taint.
 func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
 	for _, c := range s.claimsOf(pod) {
 		switch {

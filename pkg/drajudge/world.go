@@ -33,6 +33,8 @@ type supply struct {
 	objects map[key]runtime.Object
 	rules   map[string]*resourcev1.DeviceTaintRule
 	nodes   map[string]*corev1.Node
+	// nodeNames are the names of nodes, sorted on first use.
+	nodeNames []string
 	// slices are those of each pool, by name, and pools what they say together, computed on first use.
 	slices map[poolID]map[string]*resourcev1.ResourceSlice
 	pools  map[poolID]*pool
@@ -77,6 +79,9 @@ func (s *supply) replace(id key, object runtime.Object) runtime.Object {
 		}
 	case "Node":
 		delete(s.nodes, id.name)
+		if old == nil || object == nil {
+			s.nodeNames = nil
+		}
 		if node, isNode := object.(*corev1.Node); isNode {
 			s.nodes[id.name] = node
 		}
@@ -147,7 +152,10 @@ func (s *supply) namespace(name string) *corev1.Namespace {
 func (s *supply) nodesAdmittedBy(selector *corev1.NodeSelector) []*corev1.Node {
 	names, isPinned := pinnedNodes(selector)
 	if !isPinned {
-		names = slices.Sorted(maps.Keys(s.nodes))
+		if s.nodeNames == nil {
+			s.nodeNames = slices.Sorted(maps.Keys(s.nodes))
+		}
+		names = s.nodeNames
 	}
 	var admitted []*corev1.Node
 	for _, name := range names {
@@ -161,6 +169,15 @@ func (s *supply) nodesAdmittedBy(selector *corev1.NodeSelector) []*corev1.Node {
 		}
 	}
 	return admitted
+}
+
+// mayAdmit reports whether a node selector admits a node, or may do so if the history lacks the node.
+func (s *supply) mayAdmit(selector *corev1.NodeSelector, name string) bool {
+	if node := s.nodes[name]; node != nil {
+		return admitsNode(selector, node)
+	}
+	names, isPinned := pinnedNodes(selector)
+	return !isPinned || slices.Contains(names, name)
 }
 
 // taintsOf returns the taints of a device, with those of the rules that select it.
