@@ -70,6 +70,7 @@ var generators = map[string]func(root string) (string, error){
 	"template-conditions":          templateConditions,
 	"fields-resourcepooltemplates": fieldsOf("resourcepooltemplates"),
 	"fields-kwokdraconfigurations": fieldsOf("kwokdraconfigurations"),
+	"scheduler-statements":         schedulerStatements,
 }
 
 // fill fills in the generated parts of a page.

@@ -1,0 +1,64 @@
+package drajudge
+
+import (
+	"encoding/json"
+	"reflect"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// configuration is an entry that applies to a request. Parameters are decoded, since the API server may write them
+// in another form.
+type configuration struct {
+	source     resourcev1.AllocationConfigSource
+	driver     string
+	parameters any
+}
+
+func newConfiguration(source resourcev1.AllocationConfigSource, config *resourcev1.DeviceConfiguration) configuration {
+	c := configuration{source: source}
+	if config.Opaque == nil {
+		return c
+	}
+	c.driver = config.Opaque.Driver
+	if err := json.Unmarshal(config.Opaque.Parameters.Raw, &c.parameters); err != nil {
+		c.parameters = string(config.Opaque.Parameters.Raw)
+	}
+	return c
+}
+
+// checkConfig checks that an allocation has the configuration for each request that got devices. It compares what
+// applies to a request: schedulers may list that in several ways.
+func (a *allocation) checkConfig() {
+	for i := range a.requests {
+		r := &a.requests[i]
+		class := a.supply.class(r.DeviceClassName)
+		if class == nil || len(a.devicesFor(r)) == 0 {
+			continue
+		}
+		wanted, found := configurationsFor(a.claim, r, class)
+		if !reflect.DeepEqual(wanted, found) {
+			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
+		}
+	}
+}
+
+// configurationsFor returns the entries for a request in the class and the claim, and those in the allocation.
+func configurationsFor(claim *resourcev1.ResourceClaim, r *request, class *resourcev1.DeviceClass) (wanted, found []configuration) {
+	for i := range class.Spec.Config {
+		wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClass, &class.Spec.Config[i].DeviceConfiguration))
+	}
+	specified := claim.Spec.Devices.Config
+	for i := range specified {
+		if r.isNamedIn(specified[i].Requests) {
+			wanted = append(wanted, newConfiguration(resourcev1.AllocationConfigSourceClaim, &specified[i].DeviceConfiguration))
+		}
+	}
+	allocated := claim.Status.Allocation.Devices.Config
+	for i := range allocated {
+		if r.isNamedIn(allocated[i].Requests) {
+			found = append(found, newConfiguration(allocated[i].Source, &allocated[i].DeviceConfiguration))
+		}
+	}
+	return wanted, found
+}

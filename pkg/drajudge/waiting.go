@@ -1,0 +1,169 @@
+package drajudge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// allocatorFeatures enables all features: the API server drops the fields of those that are off.
+var allocatorFeatures = structured.Features{
+	AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true, DeviceBindingAndStatus: true,
+	DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true, OptionalNodeOperations: true,
+	PartitionableDevices: true, PrioritizedList: true,
+}
+
+// classLister lists the device classes of a supply.
+type classLister struct{ *supply }
+
+// List lists all.
+func (l classLister) List() ([]*resourcev1.DeviceClass, error) {
+	var classes []*resourcev1.DeviceClass
+	for _, object := range l.objects {
+		if class, isClass := object.(*resourcev1.DeviceClass); isClass {
+			classes = append(classes, class)
+		}
+	}
+	return classes, nil
+}
+
+// Get gets one.
+func (l classLister) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class := l.class(name); class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("deviceclass %q not found", name)
+}
+
+// placeSearch looks for places in the world as it is.
+type placeSearch struct {
+	*Observer
+	*room
+
+	allocator structured.Allocator
+}
+
+// checkWaitingPods looks for a place for each Pod with claims that waits, in the world as it is.
+func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
+	var violations []Violation
+	search := &placeSearch{Observer: o, room: measureRoom(o.supply.nodes, o.pods)}
+	if search.isUnclear {
+		return nil
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(o.pods), key.compare) {
+		pod := o.pods[id]
+		if !isWaiting(pod) || len(o.claimsOf(pod)) == 0 || hasOtherDemands(pod) {
+			continue
+		}
+		if search.allocator == nil {
+			var err error
+			if search.allocator, err = structured.NewAllocator(ctx, allocatorFeatures, o.allocatedState(), classLister{o.supply}, o.supply.taintedSlices(), o.cel); err != nil {
+				return violations // the allocator finds no place for anybody
+			}
+		}
+		if place := search.findPlace(ctx, pod); place != "" {
+			violations = append(violations, o.violation(podPlaced, []Object{nameObject("Pod", pod)}, "it waits, and fits %s", place))
+		}
+	}
+	return violations
+}
+
+func isWaiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !hasEnded(pod) && len(pod.Spec.SchedulingGates) == 0
+}
+
+// findPlace describes a node and devices for a Pod, or returns "" if there are none. An error of the allocator on any
+// node keeps a Pod waiting, though another node may suit it.
+func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) string {
+	pending, allocated, isUsable := s.sortClaims(pod)
+	if !isUsable {
+		return ""
+	}
+	place := ""
+	for _, name := range slices.Sorted(maps.Keys(s.supply.nodes)) {
+		node := s.supply.nodes[name]
+		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
+		if isElsewhere || !s.suitsPod(node, pod) {
+			continue
+		}
+		results, err := s.allocator.Allocate(ctx, node, pending)
+		if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+			return ""
+		}
+		if err == nil && len(results) == len(pending) && place == "" {
+			place = describePlace(node, pending, results)
+		}
+	}
+	return place
+}
+
+// sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
+// does not exist, is reserved for too many Pods, or has a device with any taint.
+func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
+	for _, c := range s.claimsOf(pod) {
+		switch {
+		case c.claim == nil || c.claim.DeletionTimestamp != nil:
+			return nil, nil, false
+		case c.claim.Status.Allocation == nil:
+			pending = append(pending, c.claim)
+			continue
+		case len(c.claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !isReservedFor(c.claim, pod):
+			return nil, nil, false
+		}
+		allocated = append(allocated, c.claim)
+		results := c.claim.Status.Allocation.Devices.Results
+		for i := range results {
+			id := deviceOf(&results[i])
+			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 {
+				return nil, nil, false
+			}
+		}
+	}
+	return pending, allocated, true
+}
+
+func describePlace(node *corev1.Node, claims []*resourcev1.ResourceClaim, results []resourcev1.AllocationResult) string {
+	parts := []string{"node " + node.Name}
+	for i := range results {
+		var devices []string
+		for j := range results[i].Devices.Results {
+			result := &results[i].Devices.Results[j]
+			devices = append(devices, result.Request+" "+deviceOf(result).String())
+		}
+		parts = append(parts, fmt.Sprintf("claim %s with %s", claims[i].Name, strings.Join(devices, " and ")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// allocatedState returns what claims have, as the allocator wants it.
+func (o *Observer) allocatedState() structured.AllocatedState {
+	state := structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+	for device, holders := range o.holders {
+		id := structured.MakeDeviceID(device.driver, device.pool, device.name)
+		for _, h := range holders {
+			switch {
+			case isTrue(h.result.AdminAccess):
+			case h.result.ShareID == nil:
+				state.AllocatedDevices.Insert(id)
+			default:
+				state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, h.result.ShareID))
+				if h.result.ConsumedCapacity != nil {
+					state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, h.result.ConsumedCapacity))
+				}
+			}
+		}
+	}
+	return state
+}
