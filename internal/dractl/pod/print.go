@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -38,8 +39,21 @@ func (v *view) printView(out io.Writer, format output.Format) error {
 		if err := output.Tables(tables).Print(out, output.Layout{Format: format, Width: screen.Width(out)}); err != nil {
 			return err
 		}
+		for _, file := range container.MetadataFiles {
+			if _, err := fmt.Fprintf(out, "\nMETADATA %s\n%s", file.Path, strings.Map(removeControl, file.Content)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// removeControl removes the control characters from a file of a driver, which could move the cursor.
+func removeControl(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' {
+		return -1
+	}
+	return r
 }
 
 func containerTables(container *containerview.Container) []*output.Rows {
