@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,6 +33,8 @@ func TestAlpha(t *testing.T) {
 		"CompatibilityGroups":      testCompatibilityGroups,
 		"SkipNodeOperations":       testSkipNodeOperations,
 		"DeclaredFeatures":         testDeclaredFeatures,
+		"FractionalCapacity":       testFractionalCapacity,
+		"DerivedAttributes":        testDerivedAttributes,
 		"PartitionType":            testPartitionType,
 		"PoolStatus":               testPoolStatus,
 	} {
@@ -175,4 +178,44 @@ func testPartitionType(h *harness.H) {
 	}
 	gets(h, "types", "part", seventh)
 	gets(h, "types", "nic", `is.profile == "nic"`)
+}
+
+// testFractionalCapacity has shares of a device that are counted in thousandths.
+func testFractionalCapacity(h *harness.H) {
+	h.Needs(37, "rounds the steps of a capacity up to integers")
+	modelScene(h, "fractions", "", `[{name: gpu, allowMultipleAllocations: true, capacity: {cores: {value: "2", requestPolicy: {default: 500m, validRange: {min: 500m, step: 250m}}}}}]`, 1)
+	for name, want := range map[string]string{"600m": "750m", "1": "1"} {
+		spec := harness.ClaimSpec("fractions")
+		spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{
+			Requests: map[resourcev1.QualifiedName]resource.Quantity{"cores": resource.MustParse(name)},
+		}
+		h.CreateClaim("fractions", "of-"+name, spec)
+		h.CreatePod("fractions", harness.NewPod("of-"+name, "fractions", "of-"+name))
+		h.Running("fractions", "of-"+name)
+		consumed := h.Claim("fractions", "of-"+name).Status.Allocation.Devices.Results[0].ConsumedCapacity["cores"]
+		require.Equal(h, want, consumed.String())
+	}
+	h.CreateClaim("fractions", "default", harness.ClaimSpec("fractions"))
+	h.CreatePod("fractions", harness.NewPod("default", "fractions", "default"))
+	h.Unschedulable("fractions", "default")
+}
+
+// testDerivedAttributes has a claim for two devices that have in common what the claim computes of them.
+func testDerivedAttributes(h *harness.H) {
+	h.Needs(37, "has no derived attributes")
+	modelScene(h, "derived", "", `[{name: gpu, count: 4, attributes: {index: {int: "{{ .Index }}"}}}]`, 4)
+	spec := harness.ClaimSpec("derived")
+	spec.Devices.Requests[0].Exactly.Count = 2
+	spec.Devices.Requests[0].Exactly.DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{
+		Name: "derived/pair", Expression: fmt.Sprintf("(device.attributes[%q].index + 1) / 2", harness.Driver),
+	}}
+	spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName("derived/pair"))}}
+	h.CreateClaim("derived", "pair", spec)
+	h.CreatePod("derived", harness.NewPod("pair", "derived", "pair"))
+	h.Running("derived", "pair")
+	var got []string
+	for _, entry := range h.Entries("derived", "pair", 2).Status.Devices {
+		got = append(got, entry.Device)
+	}
+	require.ElementsMatch(h, []string{"gpu-1", "gpu-2"}, got)
 }

@@ -114,6 +114,10 @@ func TestSchedule(t *testing.T) {
 			gpus(1, 8), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
 			"a:; node node-0000: claim a-gpu, request gpu wants 5: devices 8, class gpu 8, constraints leave 4",
 		},
+		"a derived attribute": {
+			gpus(1, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2, derivedAttributes: [{name: derived/pair, expression: "(device.attributes['gpu.example.com'].index + 1) / 2"}]}}], constraints: [{matchAttribute: derived/pair}]}`),
+			"a: node-0000 gpu=gpu-1 gpu=gpu-2",
+		},
 		"the requests before": {
 			gpus(1, 2), pod("a", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
 			"a:; node node-0000: claim a-gpu, request two wants 2: devices 2, class gpu 2, the requests before it leave 1",
