@@ -39,21 +39,28 @@ func (v *view) printView(out io.Writer, format output.Format) error {
 		if err := output.Tables(tables).Print(out, output.Layout{Format: format, Width: screen.Width(out)}); err != nil {
 			return err
 		}
-		for _, file := range container.MetadataFiles {
-			if _, err := fmt.Fprintf(out, "\nMETADATA %s\n%s", file.Path, strings.Map(removeControl, file.Content)); err != nil {
-				return err
-			}
+		if err := printMetadata(out, container.MetadataFiles); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// removeControl removes the control characters from a file of a driver, which could move the cursor.
-func removeControl(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' {
-		return -1
+// printMetadata prints files with device metadata, without the control characters that could move the
+// cursor: drivers write the files.
+func printMetadata(out io.Writer, files []containerview.MetadataFile) error {
+	removeControl := func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return -1
+		}
+		return r
 	}
-	return r
+	for _, file := range files {
+		if _, err := fmt.Fprintf(out, "\nMETADATA %s\n%s", file.Path, strings.Map(removeControl, file.Content)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func containerTables(container *containerview.Container) []*output.Rows {
