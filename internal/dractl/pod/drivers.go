@@ -87,7 +87,7 @@ func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, r
 	return d.Templates.Injections(pod, claim, results)
 }
 
-// maxMetadata is the limit of a file with device metadata, of which kwok-dra shows 64 KiB.
+// maxMetadata limits a file with device metadata, which has some kilobytes.
 const maxMetadata = 1 << 20
 
 // readMetadata reads a file that a real driver has on the host of the node.
