@@ -67,6 +67,8 @@ func together(folder string) [][]string {
 	switch folder {
 	case "node/general", "node/chaos":
 		return [][]string{generalStages, chaosStages}
+	case "node/features":
+		return [][]string{featureStages}
 	case "pod/fast":
 		return [][]string{podFastStages, kwokPodFast, podChaosStages}
 	case "pod/general", "pod/chaos":

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/stages/node/chaos"
+	"github.com/kwok-dra/kwok-dra/stages/node/features"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
 	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
 	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
@@ -41,13 +42,14 @@ const (
 
 var (
 	// folders are those that hold Stages, and those that could.
-	folders = []string{"node/fast", "node/general", "node/chaos", "pod/fast", "pod/general", "pod/chaos"}
+	folders = []string{"node/fast", "node/general", "node/chaos", "node/features", "pod/fast", "pod/general", "pod/chaos"}
 
 	// notStages are the other YAML files in the folders.
 	notStages = []string{"kustomization.yaml", "kwok-dra-configuration.yaml"}
 
 	generalStages = []string{general.NodeDRAPluginRegister, general.NodeDRAPluginUnregister, general.NodeDRAPluginWipe}
 	chaosStages   = []string{chaos.NodeDRAPluginCrash, chaos.NodeKubeletRestart, chaos.NodeKubeletRestartReset, chaos.NodeUnreachable, chaos.NodeCrash, chaos.NodeBoot}
+	featureStages = []string{features.NodeDeclareFeatures}
 
 	podFastStages    = []string{podfast.PodReady}
 	podGeneralStages = []string{

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/stages/node/chaos"
+	"github.com/kwok-dra/kwok-dra/stages/node/features"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
 	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
 	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
@@ -63,6 +64,7 @@ func TestEmbeddedIsTheFile(t *testing.T) {
 		"node/chaos/node-unreachable.yaml":             chaos.NodeUnreachable,
 		"node/chaos/node-crash.yaml":                   chaos.NodeCrash,
 		"node/chaos/node-boot.yaml":                    chaos.NodeBoot,
+		"node/features/node-declare-features.yaml":     features.NodeDeclareFeatures,
 
 		"pod/fast/pod-ready.yaml":                       podfast.PodReady,
 		"pod/general/pod-create.yaml":                   podgeneral.PodCreate,

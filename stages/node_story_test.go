@@ -22,7 +22,10 @@ const (
 	notReady   = "node-not-ready"
 	withLease  = "node-heartbeat-with-lease"
 
+	declareFeatures = "node-declare-features"
+
 	kubeletRestarted = "dra.kwok.x-k8s.io/KubeletRestarted"
+	featuresDeclared = "dra.kwok.x-k8s.io/FeaturesDeclared"
 )
 
 // newStory is a Node with kwok's Stages, general and chaos, whose plugin has
@@ -61,6 +64,34 @@ func TestRegister(t *testing.T) {
 	require.Equal(t, 1, p.count(register), "plays once")
 	requireHeartbeats(t, p)
 	require.Len(t, p.played, 2+p.count(withLease), "and nothing else is played")
+}
+
+// TestDeclareFeatures: a node declares its features once and its plugin registers beside that, even if
+// the API server or kwok does not know the field.
+func TestDeclareFeatures(t *testing.T) {
+	t.Parallel()
+	for name, isKnown := range map[string]bool{"known": true, "dropped": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newNodePlayer(t, kwokFast, generalStages, chaosStages, featureStages)
+			var declared []string
+			p.changed = func() {
+				p.noteHeartbeat()
+				if len(p.object.Status.DeclaredFeatures) > 0 {
+					declared = p.object.Status.DeclaredFeatures
+				}
+				if !isKnown {
+					p.object.Status.DeclaredFeatures = nil
+				}
+			}
+			p.until(corev1.ConditionTrue, 5*time.Second)
+			p.run(24 * time.Hour)
+			require.Equal(t, []string{"DRANodeAllocatableResources", "DRAOptionalNodeOperations"}, declared)
+			require.Equal(t, corev1.ConditionTrue, p.condition(featuresDeclared).Status)
+			require.Equal(t, []int{1, 1}, []int{p.count(register), p.count(declareFeatures)})
+			requireHeartbeats(t, p)
+		})
+	}
 }
 
 func TestCrash(t *testing.T) {

@@ -42,7 +42,8 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Short: "Show what the containers of a Pod on a fake node would see of their devices.",
 		Long: `Show what the containers of a Pod on a fake node would see of their devices: the
 environment variables, mounts and device nodes that drivers have a container
-runtime inject, and the allocated devices that they stand for.
+runtime inject, files with device metadata, and the allocated devices that all
+this stands for.
 
 A container sees the claims and requests that it names, and the devices of its
 extended resources. What drivers inject is said by containerEdits in their
@@ -136,9 +137,10 @@ func (c *command) viewContainers(ctx context.Context, client kubernetes.Interfac
 	var all containerview.Drivers = known
 	if known.returned != nil {
 		all = &cdi.Drivers{
-			Drivers:  known,
-			Returned: known.returned.CDIDevices,
-			Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read("/", known.specs) }),
+			Drivers:      known,
+			Returned:     known.returned.CDIDevices,
+			Specs:        sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read("/", known.specs) }),
+			ReadMetadata: known.readMetadata,
 		}
 	}
 	containers, err := containerview.Of(pod, claims, all)

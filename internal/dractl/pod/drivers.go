@@ -18,6 +18,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/root"
+	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
 )
 
 // drivers are those of a node: real ones by what they have returned, others by their
@@ -27,6 +29,8 @@ type drivers struct {
 
 	// returned is what real drivers have returned, or nil where that is not known.
 	returned *claiminfo.Cache
+	// folder has the files of the node.
+	folder *root.Root
 	// specs is the folder of their CDI specs.
 	specs string
 	// published are the devices of the node's own pools.
@@ -49,7 +53,7 @@ func (c *command) readDrivers(ctx context.Context, client kubernetes.Interface, 
 		if err != nil {
 			return nil, fmt.Errorf("read --plugins-dir: %w", err)
 		}
-		d.returned, d.specs = cache, cmp.Or(c.cdiFolder, folder.CDI())
+		d.returned, d.folder, d.specs = cache, folder, cmp.Or(c.cdiFolder, folder.CDI())
 	}
 	own := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, node.Name).String()
 	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: own})
@@ -81,4 +85,13 @@ func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, r
 		}
 	}
 	return d.Templates.Injections(pod, claim, results)
+}
+
+// maxMetadata limits a file with device metadata, which has some kilobytes.
+const maxMetadata = 1 << 20
+
+// readMetadata reads a file that a real driver has on the host of the node.
+func (d *drivers) readMetadata(path string) (string, error) {
+	content, err := untrusted.ReadFileIn(d.folder.Path, d.folder.OnHost(path), maxMetadata)
+	return string(content), err
 }

@@ -2,6 +2,9 @@ package pod
 
 import (
 	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -63,8 +67,9 @@ func TestPrint(t *testing.T) {
 		{Name: "setup", Init: true},
 		{
 			Name: "main", Env: []string{"A=1", "EMPTY=", "EQUAL=a=b"},
-			Mounts:      []v1alpha1.Mount{{ContainerPath: "/c", HostPath: "/h", Options: []string{"ro", "bind"}}},
-			DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/a", Type: "c", Major: new(intstr.FromInt32(195))}},
+			Mounts:        []v1alpha1.Mount{{ContainerPath: "/c", HostPath: "/h", Options: []string{"ro", "bind"}}},
+			MetadataFiles: []containerview.MetadataFile{{Path: "/m", Content: "{\n  \"driver\": \"\x1b[d\"\n}\n"}},
+			DeviceNodes:   []v1alpha1.DeviceNode{{Path: "/dev/a", Type: "c", Major: new(intstr.FromInt32(195))}},
 			Devices: []containerview.Device{{
 				Driver: "d", Pool: "n", Device: "gpu-0", Claim: "c", Request: "r/x", AdminAccess: true, ShareID: "s",
 				ConsumedCapacity: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi"), "cores": resource.MustParse("2")},
@@ -89,6 +94,11 @@ DEVICE NODE   OF       TYPE   MAJOR   MINOR    PERMISSIONS
 
 DEVICE   DRIVER   CLAIM   REQUEST
 gpu-0    d        c       r/x
+
+METADATA /m
+{
+  "driver": "[d"
+}
 `,
 		output.Wide: `init container setup
 
@@ -107,6 +117,11 @@ DEVICE NODE   OF       TYPE   MAJOR   MINOR    PERMISSIONS
 
 DEVICE   DRIVER   POOL   CLAIM   REQUEST   ACCESS   SHARE   CONSUMES
 gpu-0    d        n      c       r/x       admin    s       cores=2,memory=1Gi
+
+METADATA /m
+{
+  "driver": "[d"
+}
 `,
 	} {
 		var out bytes.Buffer
@@ -121,4 +136,22 @@ func TestFlags(t *testing.T) {
 	made.SetArgs([]string{"p", "--cdi", "/cdi"})
 	made.SilenceErrors, made.SilenceUsage = true, true
 	require.EqualError(t, made.ExecuteContext(t.Context()), "--cdi is for what is in --plugins-dir: give it as well")
+}
+
+// TestReadMetadata: a file of a real driver is read in the folder of its node, by the name that the host
+// has for it, and nowhere else.
+func TestReadMetadata(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "plugins", "d"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "plugins", "d", "metadata.json"), []byte("{}\n"), 0o600))
+	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(folder, "plugins", "d", "link.json")))
+	d := &drivers{folder: &root.Root{Path: folder}}
+	content, err := d.readMetadata("/var/lib/kubelet/plugins/d/metadata.json")
+	require.NoError(t, err)
+	require.Equal(t, "{}\n", content)
+	_, err = d.readMetadata("/var/lib/kubelet/plugins/d/link.json")
+	require.ErrorContains(t, err, "it is a symbolic link out of")
+	_, err = d.readMetadata("/etc/hostname")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }

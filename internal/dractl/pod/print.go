@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -36,6 +37,26 @@ func (v *view) printView(out io.Writer, format output.Format) error {
 			return err
 		}
 		if err := output.Tables(tables).Print(out, output.Layout{Format: format, Width: screen.Width(out)}); err != nil {
+			return err
+		}
+		if err := printMetadata(out, container.MetadataFiles); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printMetadata prints files with device metadata, without the control characters that could move the
+// cursor: drivers write the files.
+func printMetadata(out io.Writer, files []containerview.MetadataFile) error {
+	removeControl := func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return -1
+		}
+		return r
+	}
+	for _, file := range files {
+		if _, err := fmt.Fprintf(out, "\nMETADATA %s\n%s", file.Path, strings.Map(removeControl, file.Content)); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,8 @@ type Container struct {
 	// Mounts are those that are injected, in the order in which they are made.
 	Mounts      []v1alpha1.Mount      `json:"mounts,omitempty"`
 	DeviceNodes []v1alpha1.DeviceNode `json:"deviceNodes,omitempty"`
+	// MetadataFiles are those of the mounts that have device metadata, where the content is known.
+	MetadataFiles []MetadataFile `json:"metadataFiles,omitempty"`
 	// Devices are the allocated devices that the container names, in the order of its
 	// claims and of their allocation.
 	Devices []Device `json:"devices,omitempty"`
@@ -62,6 +64,8 @@ type Injection struct {
 	// ID tells one injection from another.
 	ID string
 	v1alpha1.Edits
+	// MetadataFiles are what mounts of the edits have.
+	MetadataFiles []MetadataFile
 }
 
 // Of returns what the containers of a Pod see, init containers first. It takes the claims of the Pod
@@ -112,6 +116,7 @@ func viewOf(pod *corev1.Pod, container *corev1.Container, claims map[string]*res
 			if !injected.Has(injection.ID) {
 				injected.Insert(injection.ID)
 				view.applyEdits(&injection.Edits)
+				view.MetadataFiles = append(view.MetadataFiles, injection.MetadataFiles...)
 			}
 		}
 	}

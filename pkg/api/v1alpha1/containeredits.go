@@ -40,7 +40,23 @@ type ContainerEdits struct {
 	// PerDevice applies to each allocated device that the container has, after PerRequest.
 	// It applies to each share of a device with several shares. It has the same fields.
 	PerDevice *Edits `json:"perDevice,omitempty"`
+
+	// DeviceMetadata mounts a file with the metadata of the allocated devices for each
+	// request that the container uses, as a driver does that enables device metadata.
+	// An empty object is enough.
+	DeviceMetadata *DeviceMetadata `json:"deviceMetadata,omitempty"`
 }
+
+// DeviceMetadata says what a driver writes into its files of device metadata.
+type DeviceMetadata struct {
+	// Versions are the versions of metadata.resource.k8s.io in which a file has the
+	// metadata, in the order of the file: v1beta1, which drivers of Kubernetes 1.37 or
+	// later have to write, and v1alpha1. Default: v1beta1 and v1alpha1.
+	Versions []string `json:"versions,omitempty"`
+}
+
+// MetadataVersions are the versions that device metadata can have, newest first.
+var MetadataVersions = []string{"v1beta1", "v1alpha1"}
 
 // Edits are fields of the same name and meaning in CDI's containerEdits.
 type Edits struct {

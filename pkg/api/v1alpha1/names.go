@@ -61,6 +61,10 @@ const (
 	// be played.
 	KubeletRestarted = GroupName + "/KubeletRestarted"
 
+	// FeaturesDeclared is a condition of Nodes, written by Stages. True: the node has
+	// declared its features in `status.declaredFeatures`, and does not do it again.
+	FeaturesDeclared = GroupName + "/FeaturesDeclared"
+
 	// PrepareResources is a condition of Pods, written by Stages. True: kwok-dra
 	// prepares the claims of the Pod now. False: preparing fails with this reason and
 	// message.

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,16 @@ func validateContainerEdits(c *v1alpha1.ContainerEdits, at checker) {
 		if part.edits != nil {
 			at.addErrors(ValidateEdits(part.edits, at.path.Child(part.name))...)
 		}
+	}
+	if c.DeviceMetadata != nil {
+		validateDeviceMetadata(c.DeviceMetadata, at.atField("deviceMetadata").atField("versions"))
+	}
+}
+
+func validateDeviceMetadata(metadata *v1alpha1.DeviceMetadata, at checker) {
+	for i, version := range metadata.Versions {
+		at.atIndex(i).requireThat(slices.Contains(v1alpha1.MetadataVersions, version), version, "must be %s", strings.Join(v1alpha1.MetadataVersions, " or "))
+		at.atIndex(i).requireThat(!slices.Contains(metadata.Versions[:i], version), version, "must not be listed twice")
 	}
 }
 

@@ -46,3 +46,13 @@ func TestContainerEditsValidation(t *testing.T) {
 		})
 	}
 }
+
+func TestDeviceMetadataValidation(t *testing.T) {
+	t.Parallel()
+	at := newChecker(field.NewPath("spec", "containerEdits"))
+	validateContainerEdits(&v1alpha1.ContainerEdits{DeviceMetadata: &v1alpha1.DeviceMetadata{Versions: []string{"v1alpha1", "v1beta1"}}}, at)
+	require.Empty(t, *at.errs)
+	validateContainerEdits(&v1alpha1.ContainerEdits{DeviceMetadata: &v1alpha1.DeviceMetadata{Versions: []string{"v1", "v1beta1", "v1beta1"}}}, at)
+	require.EqualError(t, at.errs.ToAggregate(), `[spec.containerEdits.deviceMetadata.versions[0]: Invalid value: "v1": must be v1beta1 or v1alpha1, `+
+		`spec.containerEdits.deviceMetadata.versions[2]: Invalid value: "v1beta1": must not be listed twice]`)
+}

@@ -20,8 +20,11 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/api/metadata/v1alpha1"
+	"k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
@@ -46,6 +49,8 @@ type Options struct {
 	Shared bool
 	// Exclusive refuses to prepare a device for a claim that another one has, unless they share it.
 	Exclusive bool
+	// Metadata has containers get files with the attributes of their devices, besides those of the devices.
+	Metadata bool
 	// Instance tells apart those of a rolling update; empty without one.
 	Instance string
 	// Intercept, if there is one, sees the calls of the plugin.
@@ -86,6 +91,10 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 	if o.Intercept != nil {
 		options = append(options, kubeletplugin.GRPCInterceptor(o.Intercept))
 	}
+	if o.Metadata {
+		options = append(options, kubeletplugin.CDIDirectory(o.CDI),
+			kubeletplugin.EnableDeviceMetadata(true, []schema.GroupVersion{v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion}))
+	}
 	var err error
 	if d.Helper, err = kubeletplugin.Start(ctx, d, append(options, o.Plugin...)...); err != nil {
 		return nil, err
@@ -122,10 +131,9 @@ func (d *Driver) File(device string) string { return filepath.Join(d.filesFolder
 func (d *Driver) driverResources() resourceslice.DriverResources {
 	slice := resourceslice.Slice{}
 	for i := range d.Devices {
-		name := fmt.Sprint("file-", i)
-		device := resourcev1.Device{
-			Name:       name,
-			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"index": {IntValue: new(int64(i))}, "name": {StringValue: &name}},
+		device := resourcev1.Device{Name: fmt.Sprint("file-", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
+		for name, value := range attributesOf(i) {
+			device.Attributes[resourcev1.QualifiedName(name)] = value
 		}
 		if d.Shared {
 			device.AllowMultipleAllocations = new(true)
@@ -133,6 +141,17 @@ func (d *Driver) driverResources() resourceslice.DriverResources {
 		slice.Devices = append(slice.Devices, device)
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.Node: {Slices: []resourceslice.Slice{slice}}}}
+}
+
+// attributesOf are the attributes of the device with an index.
+func attributesOf(index int) map[string]resourcev1.DeviceAttribute {
+	return map[string]resourcev1.DeviceAttribute{"index": {IntValue: new(int64(index))}, "name": {StringValue: new(fmt.Sprint("file-", index))}}
+}
+
+// indexOf is the index of a device.
+func indexOf(device string) (index int, err error) {
+	_, err = fmt.Sscanf(device, "file-%d", &index)
+	return index, err
 }
 
 // PrepareResourceClaims implements kubeletplugin.DRAPlugin.
@@ -173,9 +192,14 @@ func (d *Driver) prepareClaim(claim *resourcev1.ResourceClaim) ([]kubeletplugin.
 			id += "-" + string(*result.ShareID)
 		}
 		spec.addDevice(id, d.onHost(result.Device), cmp.Or(d.Files, "/devices"))
+		index, err := indexOf(result.Device)
+		if err != nil {
+			return nil, err
+		}
 		devices = append(devices, kubeletplugin.Device{
 			Requests: []string{result.Request}, PoolName: result.Pool, DeviceName: result.Device,
 			CDIDeviceIDs: []string{spec.Kind + "=" + id}, ShareID: result.ShareID,
+			Metadata: &kubeletplugin.DeviceMetadata{Attributes: attributesOf(index)},
 		})
 	}
 	content, err := json.Marshal(spec)
@@ -226,8 +250,8 @@ func (d *Driver) writeClaimStatus(ctx context.Context, claim *resourcev1.Resourc
 		if result.Driver != d.Name {
 			continue
 		}
-		var index int
-		if _, err := fmt.Sscanf(result.Device, "file-%d", &index); err != nil {
+		index, err := indexOf(result.Device)
+		if err != nil {
 			return err
 		}
 		data, err := json.Marshal(map[string]any{"path": d.File(result.Device), "index": index})

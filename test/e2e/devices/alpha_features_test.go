@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,8 +10,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
@@ -22,7 +23,7 @@ func TestAlpha(t *testing.T) {
 		t.Skipf("Kubernetes 1.%d: has no lists in attributes, nor what came after them", minor)
 	}
 	options := harness.EveryFeature()
-	options.Config = harness.FastStages(t)
+	options.Config = append(harness.FastStages(t), harness.StageFiles(t, "node/features")...)
 	h := harness.New(t, options)
 	h.Sidecar()
 	for name, test := range map[string]func(*harness.H){
@@ -31,6 +32,9 @@ func TestAlpha(t *testing.T) {
 		"NodeAllocatableResources": testNodeAllocatableResources,
 		"CompatibilityGroups":      testCompatibilityGroups,
 		"SkipNodeOperations":       testSkipNodeOperations,
+		"DeclaredFeatures":         testDeclaredFeatures,
+		"FractionalCapacity":       testFractionalCapacity,
+		"DerivedAttributes":        testDerivedAttributes,
 		"PartitionType":            testPartitionType,
 		"PoolStatus":               testPoolStatus,
 	} {
@@ -78,22 +82,16 @@ func testListsMatch(h *harness.H) {
 func testNodeAllocatableResources(h *harness.H) {
 	h.Needs(37, "the field has another name")
 	h.Configure("cpus", harness.Template("cpus", harness.Driver, "cpus", `[{name: socket, count: 2, nodeAllocatableResources: {cpu: {mapping: {deviceMultiplier: "3"}}}}]`))
-	h.CreateNode("cpus-old", "cpus")
+	hasKubelet(h, "cpus-old", "cpus", "v1.36.3", nil)
 	h.Eventually(harness.Patience, func() string {
 		if messages := h.Messages("", "cpus-old", "PublishFailed"); !strings.Contains(messages, "does not support DRANodeAllocatableResources") {
 			return "no event says that the node has to declare the feature: " + messages
 		}
 		return ""
 	})
-	node := harness.FakeNode("cpus", "cpus")
-	node.Labels["host"] = "cpus"
-	node.Status.DeclaredFeatures = []string{"DRANodeAllocatableResources"}
-	node.Status.Allocatable = corev1.ResourceList{
+	hasKubelet(h, "cpus", "cpus", "v1.37.2", corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("10"),
-	}
-	node.Status.Capacity = node.Status.Allocatable
-	_, err := h.Client.CoreV1().Nodes().Create(h.Context(), node, metav1.CreateOptions{})
-	require.NoError(h, err)
+	})
 	h.Published("cpus", harness.Driver, 2)
 	h.Namespace("cpus", harness.Driver)
 	h.CreatePod("cpus", onHost("claims", "cpus", "cpus", harness.FromTemplate))
@@ -109,6 +107,30 @@ func testNodeAllocatableResources(h *harness.H) {
 	h.Unschedulable("cpus", "claims-too")
 	requests("one", "1")
 	h.Running("cpus", "one")
+}
+
+// hasKubelet creates a node with a kubelet of a version, and the label host=<name>.
+func hasKubelet(h *harness.H, name, kind, version string, resources corev1.ResourceList) {
+	h.Helper()
+	node := harness.FakeNode(name, kind)
+	node.Labels["host"] = name
+	node.Status.NodeInfo.KubeletVersion = version
+	node.Status.Capacity, node.Status.Allocatable = resources, resources
+	_, err := h.Client.CoreV1().Nodes().Create(h.Context(), node, metav1.CreateOptions{})
+	require.NoError(h, err)
+}
+
+// testDeclaredFeatures: a node declares the features of its kubelet's version.
+func testDeclaredFeatures(h *harness.H) {
+	hasKubelet(h, "declares", "declares", "v1.37.2", nil)
+	hasKubelet(h, "declares-none", "declares", "v1.36.3", nil)
+	h.NodeCondition("declares", v1alpha1.FeaturesDeclared, corev1.ConditionTrue)
+	h.NodeReady("declares-none", corev1.ConditionTrue)
+	for name, want := range map[string][]string{"declares": {"DRANodeAllocatableResources", "DRAOptionalNodeOperations"}, "declares-none": nil} {
+		node, err := h.Client.CoreV1().Nodes().Get(h.Context(), name, metav1.GetOptions{})
+		require.NoError(h, err)
+		require.Equal(h, want, node.Status.DeclaredFeatures, name)
+	}
 }
 
 // testCompatibilityGroups has devices of one counter set that may be in use at a
@@ -132,11 +154,10 @@ func testSkipNodeOperations(h *harness.H) {
 	h.Needs(37, "knows no driver that is not asked to prepare")
 	pool := modelScene(h, "skips", `skipNodeOperations: ["*"]`, harness.GPUs(8), 8)
 	require.Equal(h, []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}, pool[0].Spec.SkipNodeOperations)
-	h.CreatePod("skips", harness.NewPod("early", "skips", harness.FromTemplate))
-	h.Unschedulable("skips", "early")
-	_, err := h.Client.CoreV1().Nodes().Patch(h.Context(), "skips", types.MergePatchType,
-		[]byte(`{"status": {"declaredFeatures": ["DRAOptionalNodeOperations"]}}`), metav1.PatchOptions{}, "status")
-	require.NoError(h, err)
+	hasKubelet(h, "skips-old", "skips", "v1.36.3", nil)
+	h.Published("skips-old", harness.Driver, 8)
+	h.CreatePod("skips", onHost("old", "skips-old", "skips", harness.FromTemplate))
+	h.Unschedulable("skips", "old")
 	h.CreatePod("skips", harness.NewPod("pod", "skips", harness.FromTemplate))
 	require.True(h, harness.IsReady(h.Running("skips", "pod")))
 	claim := h.ClaimOf("skips", "pod")
@@ -157,4 +178,44 @@ func testPartitionType(h *harness.H) {
 	}
 	gets(h, "types", "part", seventh)
 	gets(h, "types", "nic", `is.profile == "nic"`)
+}
+
+// testFractionalCapacity has shares of a device that are counted in thousandths.
+func testFractionalCapacity(h *harness.H) {
+	h.Needs(37, "rounds the steps of a capacity up to integers")
+	modelScene(h, "fractions", "", `[{name: gpu, allowMultipleAllocations: true, capacity: {cores: {value: "2", requestPolicy: {default: 500m, validRange: {min: 500m, step: 250m}}}}}]`, 1)
+	for name, want := range map[string]string{"600m": "750m", "1": "1"} {
+		spec := harness.ClaimSpec("fractions")
+		spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{
+			Requests: map[resourcev1.QualifiedName]resource.Quantity{"cores": resource.MustParse(name)},
+		}
+		h.CreateClaim("fractions", "of-"+name, spec)
+		h.CreatePod("fractions", harness.NewPod("of-"+name, "fractions", "of-"+name))
+		h.Running("fractions", "of-"+name)
+		consumed := h.Claim("fractions", "of-"+name).Status.Allocation.Devices.Results[0].ConsumedCapacity["cores"]
+		require.Equal(h, want, consumed.String())
+	}
+	h.CreateClaim("fractions", "default", harness.ClaimSpec("fractions"))
+	h.CreatePod("fractions", harness.NewPod("default", "fractions", "default"))
+	h.Unschedulable("fractions", "default")
+}
+
+// testDerivedAttributes has a claim for two devices that have in common what the claim computes of them.
+func testDerivedAttributes(h *harness.H) {
+	h.Needs(37, "has no derived attributes")
+	modelScene(h, "derived", "", `[{name: gpu, count: 4, attributes: {index: {int: "{{ .Index }}"}}}]`, 4)
+	spec := harness.ClaimSpec("derived")
+	spec.Devices.Requests[0].Exactly.Count = 2
+	spec.Devices.Requests[0].Exactly.DerivedAttributes = []resourcev1.DeviceDerivedAttribute{{
+		Name: "derived/pair", Expression: fmt.Sprintf("(device.attributes[%q].index + 1) / 2", harness.Driver),
+	}}
+	spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName("derived/pair"))}}
+	h.CreateClaim("derived", "pair", spec)
+	h.CreatePod("derived", harness.NewPod("pair", "derived", "pair"))
+	h.Running("derived", "pair")
+	var got []string
+	for _, entry := range h.Entries("derived", "pair", 2).Status.Devices {
+		got = append(got, entry.Device)
+	}
+	require.ElementsMatch(h, []string{"gpu-1", "gpu-2"}, got)
 }

@@ -19,7 +19,7 @@ func EveryFeature() cluster.Options {
 	if KubernetesMinor() > 36 {
 		for _, gate := range []string{
 			"DRANodeAllocatableResources", "DRADeviceCompatibilityGroups", "DRAOptionalNodeOperations",
-			"DRAPartitionableDevicesType", "DRAFractionalCapacityRange",
+			"DRAPartitionableDevicesType", "DRAFractionalCapacityRange", "DRADerivedAttributes",
 		} {
 			options.FeatureGates[gate] = true
 		}

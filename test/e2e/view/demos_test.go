@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/dynamic-resource-allocation/api/metadata"
+	"k8s.io/dynamic-resource-allocation/devicemetadata"
 
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
@@ -33,6 +35,10 @@ func TestDemos(t *testing.T) {
 	t.Run("file driver", func(t *testing.T) {
 		t.Parallel()
 		w.on(t).fileDriver(plugins)
+	})
+	t.Run("device metadata", func(t *testing.T) {
+		t.Parallel()
+		w.on(t).deviceMetadata()
 	})
 }
 
@@ -116,7 +122,7 @@ func (w *world) fileDriver(plugins string) {
 	started, err := file.Start(w.Context(), file.Options{
 		Client: w.Client, Name: driver, Node: node, Devices: 1,
 		Registry: filepath.Join(root, "plugins_registry"), Plugins: filepath.Join(root, "plugins"), CDI: filepath.Join(root, "cdi"),
-		Files: "/etc/dra", Host: filepath.Join(root, "host"),
+		Files: "/etc/dra", Host: filepath.Join(root, "host"), Metadata: true,
 	})
 	require.NoError(w, err)
 	w.Cleanup(started.Stop)
@@ -128,7 +134,39 @@ func (w *world) fileDriver(plugins string) {
 	w.prints("FILE=/etc/dra/file-0\n", node, pod.Name, "env")
 	w.prints("file-0\n", node, pod.Name, "ls", "/etc/dra")
 	require.FileExists(w, started.File("file-0"))
+	require.Equal(w, []string{"file-0"}, w.metadataOf(node, pod.Name, driver))
 	w.DeletePod(node, pod.Name, 1)
 	w.Gone(node, pod.Name)
 	require.NoFileExists(w, started.File("file-0"))
+}
+
+// deviceMetadata: a template gives containers files with the metadata of their devices.
+func (w *world) deviceMetadata() {
+	const node, driver = "metadata", "metadata.example.com"
+	w.Configure(node, strings.Replace(harness.Template(node, driver, node, "[{name: gpu, count: 2, attributes: {model: A}}]"),
+		"\n---\n", "\n  containerEdits: {deviceMetadata: {}}\n---\n", 1))
+	w.CreateNode(node, node)
+	w.Namespace(node, driver)
+	w.CreatePod(node, harness.NewPod("pod", node, harness.FromTemplate))
+	w.Running(node, "pod")
+	w.shows(node, "pod", "c")
+	device := w.ClaimOf(node, "pod").Status.Allocation.Devices.Results[0].Device
+	require.Equal(w, []string{device}, w.metadataOf(node, "pod", driver))
+}
+
+// metadataOf lists the devices in the metadata of the only request of a Pod, as programs in its container
+// read it.
+func (w *world) metadataOf(namespace, pod, driver string) (names []string) {
+	w.Helper()
+	request := w.ClaimOf(namespace, pod).Status.Allocation.Devices.Results[0].Request
+	text, err := w.exec(namespace, pod, "c", "cat", metadata.ResourceClaimTemplateFilePath(driver, w.Pod(namespace, pod).Spec.ResourceClaims[0].Name, request))
+	require.NoError(w, err)
+	var read metadata.DeviceMetadata
+	require.NoError(w, devicemetadata.DecodeMetadataFromStream(json.NewDecoder(strings.NewReader(text)), &read))
+	for _, device := range read.Requests[0].Devices {
+		require.Equal(w, driver, device.Driver)
+		require.NotEmpty(w, device.Attributes)
+		names = append(names, device.Name)
+	}
+	return names
 }

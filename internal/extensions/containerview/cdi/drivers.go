@@ -22,6 +22,8 @@ type Drivers struct {
 	Specs func() (Specs, error)
 	// Host, if there is one, is where a file is that a spec mounts.
 	Host func(path string) string
+	// ReadMetadata, if there is one, reads a file with device metadata that a spec mounts.
+	ReadMetadata func(path string) (string, error)
 }
 
 // Injections lists what is injected for each device.
@@ -50,14 +52,28 @@ func (d *Drivers) injectionsFor(pod *corev1.Pod, claim *resourcev1.ResourceClaim
 	if err != nil {
 		return nil, errors.Join(unread, err) // the device may be in what cannot be read
 	}
-	if d.Host == nil {
-		return injections, nil
-	}
 	for i := range injections {
-		for k := range injections[i].Mounts {
-			mount := &injections[i].Mounts[k]
-			mount.HostPath = d.Host(mount.HostPath)
+		if err := d.completeMounts(&injections[i]); err != nil {
+			return nil, err
 		}
 	}
 	return injections, nil
+}
+
+// completeMounts says where the files of mounts are, and what is in those with device metadata.
+func (d *Drivers) completeMounts(injection *containerview.Injection) error {
+	for i := range injection.Mounts {
+		mount := &injection.Mounts[i]
+		if d.ReadMetadata != nil && containerview.IsMetadataPath(mount.ContainerPath) {
+			content, err := d.ReadMetadata(mount.HostPath)
+			if err != nil {
+				return fmt.Errorf("read device metadata: %w", err)
+			}
+			injection.MetadataFiles = append(injection.MetadataFiles, containerview.MetadataFile{Path: mount.ContainerPath, Content: content})
+		}
+		if d.Host != nil {
+			mount.HostPath = d.Host(mount.HostPath)
+		}
+	}
+	return nil
 }

@@ -63,3 +63,32 @@ func TestDrivers(t *testing.T) {
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "none"}})
 	require.NoError(t, err, "nobody looks for specs")
 }
+
+// TestReadMetadata: the content of files with device metadata is known where somebody reads them, by the
+// names that the driver gives them, and no other mount is read.
+func TestReadMetadata(t *testing.T) {
+	t.Parallel()
+	const inContainer = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/c/gpu/a.example.com-metadata.json"
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.json"), []byte(`{
+"cdiVersion": "0.6.0", "kind": "a.example.com/metadata",
+"devices": [{"name": "one", "containerEdits": {"mounts": [{"hostPath": "/plugins/a/metadata.json", "containerPath": "`+inContainer+`"}, {"hostPath": "/etc/a", "containerPath": "/etc/a"}]}}]
+}`), 0o600))
+	failure := error(nil)
+	d := &Drivers{
+		Drivers: others{},
+		Returned: func(*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
+			return []string{"a.example.com/metadata=one"}, true
+		},
+		Specs:        func() (Specs, error) { return readAlone(folder) },
+		Host:         func(path string) string { return "/host" + path },
+		ReadMetadata: func(path string) (string, error) { return "content of " + path, failure },
+	}
+	injections, err := d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "one"}})
+	require.NoError(t, err)
+	require.Equal(t, []containerview.MetadataFile{{Path: inContainer, Content: "content of /plugins/a/metadata.json"}}, injections[1].MetadataFiles)
+	require.Equal(t, "/host/plugins/a/metadata.json", injections[1].Mounts[0].HostPath)
+	failure = os.ErrNotExist
+	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "one", Driver: "a.example.com"}})
+	require.EqualError(t, err, "device one of driver a.example.com: read device metadata: file does not exist")
+}

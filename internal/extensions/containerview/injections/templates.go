@@ -73,6 +73,11 @@ func (i *injector) addResult(result *resourcev1.DeviceRequestAllocationResult) e
 	if err := i.applyOnce(id, edits.perRequest, func(c *container) error { return i.applyOfDriver(c, result.Driver, result.Request) }); err != nil {
 		return err
 	}
+	if template.ContainerEdits != nil {
+		if err := i.addMetadata(template.ContainerEdits.DeviceMetadata, result); err != nil {
+			return err
+		}
+	}
 	device := facts.ResultID(result)
 	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
 	return i.applyOnce(id, edits.perDevice, func(c *container) (err error) {

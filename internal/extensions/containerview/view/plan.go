@@ -111,16 +111,24 @@ func (c *content) addFiles(container *containerview.Container, command []string,
 	}
 }
 
-// addRoot adds a link for each mount of a container, and an empty file for each device node. A mount
+// addRoot adds a link for each mount of a container, a file for device metadata that a template makes,
+// and an empty file for each device node. A mount
 // inside another mount is left out: the folder of the host decides what is there.
 func (c *content) addRoot(container *containerview.Container, h hosts) {
 	root := path.Join(container.Name, rootFolder)
 	c.Folders = append(c.Folders, root) // programs begin there
 	for i := range container.Mounts {
 		mount := &container.Mounts[i]
-		if at := pathBelow(root, mount.ContainerPath); c.isFree(root, at) {
-			c.Links[at] = h.hostPath(mount.HostPath)
+		at := pathBelow(root, mount.ContainerPath)
+		if !c.isFree(root, at) {
+			continue
 		}
+		k := slices.IndexFunc(container.MetadataFiles, func(file containerview.MetadataFile) bool { return file.Path == mount.ContainerPath })
+		if k < 0 {
+			c.Links[at] = h.hostPath(mount.HostPath)
+			continue
+		}
+		c.Files[at] = container.MetadataFiles[k].Content
 	}
 	for i := range container.DeviceNodes {
 		if at := pathBelow(root, container.DeviceNodes[i].Path); c.isFree(root, at) {

@@ -102,6 +102,24 @@ func TestLogOfShell(t *testing.T) {
 	require.Contains(t, p.Files[pod.Spec.Containers[0].Name+"/log"], "stdout F export A='1'\n")
 }
 
+// TestDeviceMetadata: the file that a template makes is in the container, and that of a real driver is
+// where the driver has it, since the driver may write it again.
+func TestDeviceMetadata(t *testing.T) {
+	t.Parallel()
+	const folder = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/c/gpu/"
+	p, err := planFor(prepared("p"), []containerview.Container{{
+		Name: "c",
+		Mounts: []v1alpha1.Mount{
+			{HostPath: "/var/lib/kubelet/plugins/a/metadata.json", ContainerPath: folder + "a-metadata.json"},
+			{HostPath: "/plugins/n/plugins/b/metadata.json", ContainerPath: folder + "b-metadata.json"},
+		},
+		MetadataFiles: []containerview.MetadataFile{{Path: folder + "a-metadata.json", Content: "{}\n"}},
+	}}, hosts{"/v", "/plugins"})
+	require.NoError(t, err)
+	require.Equal(t, "{}\n", p.Files["c/root"+folder+"a-metadata.json"])
+	require.Equal(t, map[string]string{"c/root" + folder + "b-metadata.json": "/plugins/n/plugins/b/metadata.json"}, p.Links)
+}
+
 // TestRoot: no path of a template leads out of the folder of the container, and nothing is written
 // through a link.
 func TestRoot(t *testing.T) {

@@ -114,6 +114,10 @@ func TestSchedule(t *testing.T) {
 			gpus(1, 8), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
 			"a:; matchAttribute gpu.example.com/root: no node has 5 devices with the same value, the most is 4 on node node-0000; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
+		"a derived attribute": {
+			gpus(1, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2, derivedAttributes: [{name: derived/pair, expression: "(device.attributes['gpu.example.com'].index + 1) / 2"}]}}], constraints: [{matchAttribute: derived/pair}]}`),
+			"a: node-0000 gpu=gpu-1 gpu=gpu-2",
+		},
 		"the requests before": {
 			gpus(1, 2), pod("a", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
 			"a:; on node node-0000 the requests before it leave 1 of 2 devices; 2 devices of class gpu on 1 node, 2 left; request two wants 2 on one node",
