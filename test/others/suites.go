@@ -44,8 +44,8 @@ type suite struct {
 	// containerView says that the suite reads logs of containers, which then show what the
 	// containers see of their devices.
 	containerView bool
-	// podResources says that the suite reads the PodResources sockets of nodes.
-	podResources bool
+	// pluginsDir says that the suite uses the folders of nodes, with the sockets that a kubelet would have.
+	pluginsDir bool
 	// sidecar are more arguments for kwok-dra.
 	sidecar []string
 	// commands are the programs that install starts. They are built before the cluster starts,

@@ -124,12 +124,12 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
 	}
-	if s.podResources {
+	if s.pluginsDir {
 		// The paths of sockets are short.
 		if w.plugins, err = os.MkdirTemp("", "p"); err != nil {
 			return fmt.Errorf("make the directory of nodes: %w", err)
 		}
-		arguments = append(arguments, "--plugins-dir", w.plugins, "--pod-resources")
+		arguments = append(arguments, "--plugins-dir", w.plugins)
 	}
 	process, err := sidecar.Start(ctx, w.Cluster, arguments...)
 	if err != nil {
