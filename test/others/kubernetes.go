@@ -27,8 +27,10 @@ var kubernetes = suite{
 	cluster: cluster.Options{
 		FeatureGates: switchOn("DRAResourcePoolStatus", "DRAPartitionableDevicesType", "DRADeviceCompatibilityGroups",
 			"DRADeviceTaintRules", "DRAWorkloadResourceClaims", "GenericWorkload", "ResourceHealthStatus", "ResourceHealthStatusMessage"),
-		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta2", "scheduling.k8s.io/v1alpha2"),
+		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2", "scheduling.k8s.io/v1alpha2"),
 	},
+	general:       true,
+	parallel:      8, // most of the time of a spec is waiting until its driver counts as gone
 	complete:      filepath.Join("kubernetes", "stages", "pod-commands.yaml"),
 	containerView: true,
 	pluginsDir:    true,

@@ -37,6 +37,10 @@ type suite struct {
 	// complete is the Stage among the manifests by which Pods of Jobs end. By default they
 	// do at once.
 	complete string
+	// general says that Pods go through the steps of a kubelet, with its delays, by our general Stages.
+	general bool
+	// parallel is how many specs of Ginkgo run at the same time, if more than one.
+	parallel int
 	// endless says that Pods of Jobs do not end.
 	endless bool
 	// cluster says what cluster the project itself tests on.

@@ -89,8 +89,8 @@ func (p *proxies) forward(ctx context.Context, id string, stream io.ReadWriteClo
 	case found.streams <- ended:
 	case <-found.done:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-ctx.Done(): // the client has gone
+		return nil
 	}
 	<-ended.closed
 	return nil

@@ -141,9 +141,11 @@ func (e executor) ExecInContainer(_ context.Context, _, _, _ string, _ []string,
 	attached := streams{in: in}
 	if out != nil {
 		attached.out = out
+		defer func() { _ = out.Close() }() // a stream that ends otherwise may lose its last data
 	}
 	if err != nil {
 		attached.err = err
+		defer func() { _ = err.Close() }()
 	}
 	return e(attached)
 }

@@ -57,6 +57,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
+	config.QPS = -1 // each request of others is one of ours
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
