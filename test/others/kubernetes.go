@@ -26,8 +26,9 @@ var kubernetes = suite{
 	label: "DRA",
 	cluster: cluster.Options{
 		FeatureGates: switchOn("DRAResourcePoolStatus", "DRAPartitionableDevicesType", "DRADeviceCompatibilityGroups",
-			"DRADeviceTaintRules", "DRAWorkloadResourceClaims", "GenericWorkload", "ResourceHealthStatus", "ResourceHealthStatusMessage"),
-		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2", "scheduling.k8s.io/v1alpha2"),
+			"DRADeviceTaintRules", "DRAWorkloadResourceClaims", "GenericWorkload"),
+		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2",
+			"scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
 	},
 	general:       true,
 	parallel:      8, // most of the time of a spec is waiting until its driver counts as gone
