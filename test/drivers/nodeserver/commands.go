@@ -71,8 +71,7 @@ func (s *Server) runCommand(ctx context.Context, pod string, mounts []mount, com
 	local := exec.CommandContext(ctx, path.Base(command[0]), arguments...)
 	local.Stdin, local.Stdout, local.Stderr = attached.in, attached.out, attached.err
 	err := local.Run()
-	var exited *exec.ExitError
-	if errors.As(err, &exited) {
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exitError{exited}
 	}
 	return err

@@ -15,32 +15,42 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// nodeRetryInterval is how often the port of a node is set again that could not be set.
-const nodeRetryInterval = 10 * time.Second
+const (
+	// nodeRetryInterval is how often the port of a node is set again that could not be set.
+	nodeRetryInterval = 10 * time.Second
+	// restoreTimeout limits how long the nodes keep the program from ending.
+	restoreTimeout = 10 * time.Second
+)
 
-// Announce has the API server send requests for all fake nodes to a port, until ctx ends. The address of the
-// nodes stays kwok's, so the server has to run on the same machine.
-func Announce(ctx context.Context, client kubernetes.Interface, port int32) error {
-	factory := informers.NewSharedInformerFactory(client, nodeRetryInterval)
-	announce := func(object any) {
+// Announce has the API server send requests for all fake nodes to a port, until ctx ends, and then to kwok's
+// again. The address of the nodes stays kwok's, so the server has to run on the same machine.
+func Announce(ctx context.Context, client kubernetes.Interface, port, kwok int32) error {
+	logger := klog.FromContext(ctx)
+	set := func(ctx context.Context, object any, port int32) {
 		node := object.(*corev1.Node)
 		if node.Annotations["kwok.x-k8s.io/node"] == "" || node.Status.DaemonEndpoints.KubeletEndpoint.Port == port {
 			return
 		}
 		if err := setPort(ctx, client, node.Name, port); err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to set the port of a node", "node", node.Name)
+			logger.Error(err, "Failed to set the port of a node", "node", node.Name)
 		}
 	}
+	factory := informers.NewSharedInformerFactory(client, nodeRetryInterval)
 	nodes := factory.Core().V1().Nodes().Informer()
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    announce,
-		UpdateFunc: func(_, object any) { announce(object) },
+		AddFunc:    func(object any) { set(ctx, object, port) },
+		UpdateFunc: func(_, object any) { set(ctx, object, port) },
 	}); err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
 	factory.StartWithContext(ctx)
 	<-ctx.Done()
 	factory.Shutdown()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	for _, node := range nodes.GetStore().List() {
+		set(ctx, node, kwok)
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ type node struct {
 
 func newNode(t *testing.T) node {
 	t.Helper()
-	plugins, err := os.MkdirTemp("", "p") // paths of sockets have to be short
+	plugins, err := os.MkdirTemp("", "p") //nolint:usetesting // paths of sockets have to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(plugins)) })
 	folder := filepath.Join(plugins, "A0")
@@ -56,12 +57,13 @@ func newNode(t *testing.T) node {
 }
 
 // exec runs a command in the driver's container, as the API server asks for it.
-func (n node) exec(ctx context.Context, t *testing.T, command ...string) (string, error) {
-	t.Helper()
+func (n node) exec(ctx context.Context, command ...string) (string, error) {
 	target := n.url.JoinPath("exec", "default", "driver", "pause")
 	target.RawQuery = url.Values{"command": command, "output": {"1"}, "error": {"1"}}.Encode()
 	executor, err := remotecommand.NewSPDYExecutor(&rest.Config{}, http.MethodPost, target)
-	require.NoError(t, err)
+	if err != nil {
+		return "", err
+	}
 	var out bytes.Buffer
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: io.Discard})
 	return out.String(), err
@@ -70,19 +72,19 @@ func (n node) exec(ctx context.Context, t *testing.T, command ...string) (string
 func TestExecWorksInTheFolderOfTheNode(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	_, err := n.exec(t.Context(), t, "sh", "-c", "base64 -d >'/cdi/spec.json.tmp' <<EOF\ne30=\nEOF")
+	_, err := n.exec(t.Context(), "sh", "-c", "base64 -d >'/cdi/spec.json.tmp' <<EOF\ne30=\nEOF")
 	require.NoError(t, err)
-	_, err = n.exec(t.Context(), t, "mv", "/cdi/spec.json.tmp", "/cdi/spec.json")
+	_, err = n.exec(t.Context(), "mv", "/cdi/spec.json.tmp", "/cdi/spec.json")
 	require.NoError(t, err)
 	content, err := os.ReadFile(filepath.Join(n.folder, "run", "cdi", "spec.json"))
 	require.NoError(t, err)
 	require.Equal(t, "{}", string(content))
-	out, err := n.exec(t.Context(), t, "cat", "/cdi/spec.json")
+	out, err := n.exec(t.Context(), "cat", "/cdi/spec.json")
 	require.NoError(t, err)
 	require.Equal(t, "{}", out)
-	_, err = n.exec(t.Context(), t, "rm", "-rf", "/cdi/spec.json")
+	_, err = n.exec(t.Context(), "rm", "-rf", "/cdi/spec.json")
 	require.NoError(t, err)
-	_, err = n.exec(t.Context(), t, "cat", "/cdi/spec.json")
+	_, err = n.exec(t.Context(), "cat", "/cdi/spec.json")
 	require.ErrorContains(t, err, "exit code 1")
 }
 
@@ -90,7 +92,9 @@ func TestOtherPodsAreKwoks(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	for _, path := range []string{"/exec/default/other/main", "/portForward/default/other", "/containerLogs/default/driver/pause"} {
-		response, err := http.Get(n.url.JoinPath(path).String())
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.url.JoinPath(path).String(), http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
 		content, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
@@ -108,9 +112,12 @@ func (n node) forward(t *testing.T, port string) string {
 	stop, ready := make(chan struct{}), make(chan struct{})
 	forwarder, err := portforward.New(dialer, []string{"0:" + port}, stop, ready, io.Discard, io.Discard)
 	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
-	t.Cleanup(func() { close(stop); <-ended })
+	var running sync.WaitGroup
+	running.Go(func() { _ = forwarder.ForwardPorts() }) // its connections end first, which it reports
+	t.Cleanup(func() {
+		close(stop)
+		running.Wait()
+	})
 	<-ready
 	ports, err := forwarder.GetPorts()
 	require.NoError(t, err)
@@ -123,18 +130,18 @@ func TestSocketIsReachedByPort(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := n.exec(ctx, t, "/hostpathplugin", "--v=5", "--endpoint=/var/lib/kubelet/plugins_registry/d-reg.sock", "--proxy-endpoint=tcp://:9001")
-		ended <- err
-	}()
+	var running sync.WaitGroup
+	running.Go(func() {
+		_, _ = n.exec(ctx, "/hostpathplugin", "--v=5", "--endpoint=/var/lib/kubelet/plugins_registry/d-reg.sock", "--proxy-endpoint=tcp://:9001")
+	})
 	socket := filepath.Join(n.folder, "plugins_registry", "d-reg.sock")
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 10*time.Second, 10*time.Millisecond)
 
-	driver, err := net.Dial("tcp", n.forward(t, "9001"))
+	var dialer net.Dialer
+	driver, err := dialer.DialContext(t.Context(), "tcp", n.forward(t, "9001"))
 	require.NoError(t, err)
 	defer func() { _ = driver.Close() }()
-	kubelet, err := net.Dial("unix", socket)
+	kubelet, err := dialer.DialContext(t.Context(), "unix", socket)
 	require.NoError(t, err)
 	defer func() { _ = kubelet.Close() }()
 	exchange(t, kubelet, driver, "prepare")
@@ -144,7 +151,7 @@ func TestSocketIsReachedByPort(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "both sides end together")
 
 	cancel()
-	<-ended
+	running.Wait()
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return os.IsNotExist(err) }, 10*time.Second, 10*time.Millisecond, "the program ends with its client")
 }
 

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -53,6 +54,10 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("read -kwok: %w", err)
 	}
+	kwokPort, err := strconv.ParseInt(kwok.Port(), 10, 32)
+	if err != nil {
+		return fmt.Errorf("read the port of -kwok %s: %w", s.kwok, err)
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {
 		return err
@@ -73,7 +78,7 @@ func run(ctx context.Context, s settings) error {
 	ctx, cancel := context.WithCancel(ctx)
 	announced := make(chan error, 1)
 	go func() {
-		announced <- nodeserver.Announce(ctx, client, int32(listener.Addr().(*net.TCPAddr).Port))
+		announced <- nodeserver.Announce(ctx, client, int32(listener.Addr().(*net.TCPAddr).Port), int32(kwokPort))
 		cancel()
 	}()
 	server := nodeserver.New(nodeserver.Options{Client: client, Plugins: s.plugins, Kwok: kwok})
