@@ -31,7 +31,7 @@ var kubernetes = suite{
 			"scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
 	},
 	general:       true,
-	parallel:      8, // most of the time of a spec is waiting until its driver counts as gone
+	parallel:      12, // most of the time of a spec is waiting until its driver counts as gone
 	complete:      filepath.Join("kubernetes", "stages", "pod-commands.yaml"),
 	containerView: true,
 	pluginsDir:    true,
