@@ -16,11 +16,10 @@ func startNodeServer(ctx context.Context, w *world) (logs map[string]string, err
 	if err := sidecar.Build(filepath.Join(sidecar.Root(), "test"), program, "./drivers/cmd/"+nodeServer); err != nil {
 		return nil, err
 	}
-	const address = `{.status.addresses[?(@.type=="InternalIP")].address}:{.status.daemonEndpoints.kubeletEndpoint.Port}`
-	kwok, err := w.Kubectl(ctx, "get", "nodes", "-o", "jsonpath={range .items[0]}"+address+"{end}")
+	port, err := w.Kubectl(ctx, "get", "nodes", "-o", "jsonpath={.items[0].status.daemonEndpoints.kubeletEndpoint.Port}")
 	if err != nil {
 		return nil, err
 	}
-	err = w.AddComponent(nodeServer, program, "-plugins-dir", w.plugins, "-kwok", "https://"+kwok)
+	err = w.AddComponent(nodeServer, program, "-plugins-dir", w.plugins, "-kwok", "https://127.0.0.1:"+port)
 	return map[string]string{nodeServer + ".log": filepath.Join(w.Logs(), nodeServer+".log")}, err
 }

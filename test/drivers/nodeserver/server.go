@@ -107,10 +107,14 @@ func (s *Server) folderOf(pod *corev1.Pod) (string, error) {
 }
 
 func (s *Server) serveExec(w http.ResponseWriter, r *http.Request, found target) {
-	options, err := remotecommand.NewOptions(r)
 	command := r.URL.Query()["command"]
-	if err != nil || len(command) == 0 {
-		http.Error(w, fmt.Sprintf("read the request: want a command and its streams: %v", err), http.StatusBadRequest)
+	if len(command) == 0 {
+		http.Error(w, "read the request: it has no command", http.StatusBadRequest)
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	run := executor(func(attached streams) error {

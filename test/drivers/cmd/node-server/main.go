@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&s.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig file")
 	flag.StringVar(&s.plugins, "plugins-dir", "", "kwok-dra's directory of plugins")
 	flag.StringVar(&s.kwok, "kwok", "https://127.0.0.1:10247", "where kwok serves exec and logs, for the Pods of others")
-	flag.StringVar(&s.listen, "listen", ":0", "address to listen on")
+	flag.StringVar(&s.listen, "listen", "127.0.0.1:0", "address to listen on; whoever reaches it can run programs here")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s)
