@@ -1,7 +1,6 @@
 package nodeserver
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -91,14 +90,4 @@ func mountAt(text string, mounts []mount) (mount, bool) {
 func isPathCharacter(c byte) bool {
 	return c == '/' || c == '.' || c == '-' || c == '_' ||
 		'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
-// makeFolders makes the local folders of mounts, as volumes of the type DirectoryOrCreate would.
-func makeFolders(mounts []mount, mkdir func(string) error) error {
-	for _, m := range mounts {
-		if err := mkdir(m.local); err != nil {
-			return fmt.Errorf("make the folder of mount %s: %w", m.inside, err)
-		}
-	}
-	return nil
 }

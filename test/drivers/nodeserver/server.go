@@ -94,7 +94,12 @@ func (s *Server) targetOf(r *http.Request) (target, error) {
 		return target{}, err
 	}
 	mounts := mountsOf(pod, container, folder)
-	return target{namespace + "/" + name, container, mounts}, makeFolders(mounts, func(local string) error { return os.MkdirAll(local, 0o755) })
+	for _, m := range mounts { // as volumes of the type DirectoryOrCreate would
+		if err := os.MkdirAll(m.local, 0o755); err != nil {
+			return target{}, fmt.Errorf("make the folder of mount %s: %w", m.inside, err)
+		}
+	}
+	return target{namespace + "/" + name, container, mounts}, nil
 }
 
 // folderOf returns the folder of a Pod's node. It resolves the link: paths of sockets have to be short.
