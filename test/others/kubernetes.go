@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 
 	"golang.org/x/mod/module"
@@ -24,28 +25,35 @@ var kubernetes = suite{
 	},
 	label: "DRA",
 	cluster: cluster.Options{
-		FeatureGates:  switchOn("DRAResourcePoolStatus", "DRAPartitionableDevicesType", "DRADeviceCompatibilityGroups"),
-		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3"),
+		FeatureGates: switchOn("DRAResourcePoolStatus", "DRAPartitionableDevicesType", "DRADeviceCompatibilityGroups",
+			"DRADeviceTaintRules", "DRAWorkloadResourceClaims", "GenericWorkload"),
+		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2",
+			"scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
 	},
-	install: guardOwn,
-	leftOut: []leftOut{
-		{
-			regexp.MustCompile(`\[Feature:DynamicResourceAllocation\]`),
-			"they need a real kubelet: it calls the test driver by way of a program that runs in a Pod of the driver, and the containers of the other Pods run too",
-		},
-		{
-			regexp.MustCompile("supports extended resources together with ResourceClaim|device plugin"),
-			"they need a device plugin, which a container runs and a real kubelet calls",
-		},
-		{
-			regexp.MustCompile("device health"),
-			"they need a real kubelet, which asks the driver for the health of devices",
-		},
-	},
-	leftOutSince: map[int][]leftOut{37: {{
-		regexp.MustCompile("device compatibility groups"),
-		"they need a real kubelet, although they have no label that says so: they read the environment of containers that run",
-	}}},
+	general:       true,
+	parallel:      12, // most of the time of a spec is waiting until its driver counts as gone
+	complete:      filepath.Join("kubernetes", "stages", "pod-commands.yaml"),
+	containerView: true,
+	pluginsDir:    true,
+	install:       installKubernetes,
+	leftOut: []leftOut{{
+		regexp.MustCompile("supports extended resources together with ResourceClaim|device plugin"),
+		"they need a device plugin, which a container runs and a real kubelet calls",
+	}},
+}
+
+// installKubernetes starts what the test driver of the specs reaches its sockets and files by.
+func installKubernetes(ctx context.Context, w *world) (*installation, error) {
+	started, err := startNodeServer(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	guarded, err := guardOwn(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	guarded.logs = started
+	return guarded, nil
 }
 
 // guardOwn waits until all devices of kwok-dra's own template are published, allocated

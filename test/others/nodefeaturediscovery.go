@@ -22,11 +22,12 @@ var topologyUpdater = command{module: featureDiscoveryModule, path: "/cmd/nfd-to
 
 // nodeFeatureDiscovery runs the agent that reads the Pods of its node from the PodResources socket.
 var nodeFeatureDiscovery = suite{
-	name:         "node-feature-discovery",
-	tests:        build.Tests{Module: featureDiscoveryModule},
-	podResources: true,
-	commands:     []command{topologyUpdater},
-	install:      installTopologyUpdater,
+	name:       "node-feature-discovery",
+	tests:      build.Tests{Module: featureDiscoveryModule},
+	pluginsDir: true,
+	sidecar:    []string{"--pod-resources"},
+	commands:   []command{topologyUpdater},
+	install:    installTopologyUpdater,
 	stories: []story{
 		{name: "the topology updater sees the Pods of its fake node through the PodResources socket", run: topologyHasPods},
 	},

@@ -93,10 +93,19 @@ func (r *runner) player(ctx context.Context, s suite) (player, error) {
 		}, nil
 	}
 	program, dir, err := s.buildTests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := []string{program}
+	if s.parallel > 1 {
+		if start, err = s.inParallel(ctx, program); err != nil {
+			return nil, err
+		}
+	}
 	return func(w *world, result *report.Suite) (err error) {
-		result.Specs, err = r.test(ctx, s, program, dir, w.Kubeconfig(), result.Log)
+		result.Specs, err = r.test(ctx, s, start, dir, w.Kubeconfig(), result.Log)
 		return err
-	}, err
+	}, nil
 }
 
 // buildTests builds the tests of a suite, and returns the program and the folder of its package.
@@ -134,8 +143,9 @@ func (s *suite) buildCommands(ctx context.Context) (map[command]string, error) {
 	return programs, nil
 }
 
-// test runs the program as "go test" would, in the folder of its package.
-func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, logFile string) ([]report.Spec, error) {
+// test runs the tests as "go test" would, in the folder of their package. start is the program, or
+// Ginkgo's with its first arguments.
+func (r *runner) test(ctx context.Context, s suite, start []string, dir, kubeconfig, logFile string) ([]report.Spec, error) {
 	reported := filepath.Join(r.logs, s.name+".json")
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove report of an earlier run: %w", err)
@@ -144,7 +154,7 @@ func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, lo
 	if err := os.MkdirAll(artifacts, 0o755); err != nil {
 		return nil, fmt.Errorf("create directory for reports: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, program, append(s.choice(r.focus), "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported)...)
+	cmd := exec.CommandContext(ctx, start[0], s.arguments(start, r.focus, reported)...)
 	cmd.Dir = dir
 	before, err := filesIn(dir)
 	if err != nil {
@@ -160,6 +170,20 @@ func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, lo
 	}
 	specs, err := report.Read(reported, s.label)
 	return slices.DeleteFunc(specs, s.foreign), err
+}
+
+// arguments are those of a program with tests, or of Ginkgo's, whose flags have no prefix and which takes the
+// program last.
+func (s *suite) arguments(start []string, focus, reported string) []string {
+	flags := append(s.choice(focus), "-ginkgo.v", "-ginkgo.no-color")
+	if len(start) == 1 {
+		return append(flags, "-ginkgo.json-report="+reported)
+	}
+	for i := range flags {
+		flags[i] = "-" + strings.TrimPrefix(flags[i], "-ginkgo.")
+	}
+	flags = append(flags, "-output-dir="+filepath.Dir(reported), "-json-report="+filepath.Base(reported))
+	return append(flags, start[1:]...)
 }
 
 // filesIn are the files in a folder and below it, with when they were last written.

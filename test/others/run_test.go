@@ -31,7 +31,7 @@ func TestReportsGoElsewhere(t *testing.T) {
 	r := &runner{logs: logs}
 	run := func(command string) error {
 		path, source := program(t, command)
-		_, err := r.test(t.Context(), suite{name: "s"}, path, source, "kubeconfig", filepath.Join(logs, "s.log"))
+		_, err := r.test(t.Context(), suite{name: "s"}, []string{path}, source, "kubeconfig", filepath.Join(logs, "s.log"))
 		return err
 	}
 	require.NoError(t, run(`echo report > "${ARTIFACTS:-.}/junit.xml"`))

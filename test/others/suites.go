@@ -37,6 +37,10 @@ type suite struct {
 	// complete is the Stage among the manifests by which Pods of Jobs end. By default they
 	// do at once.
 	complete string
+	// general says that Pods go through the steps of a kubelet, with its delays, by our general Stages.
+	general bool
+	// parallel is how many specs of Ginkgo run at the same time, if more than one.
+	parallel int
 	// endless says that Pods of Jobs do not end.
 	endless bool
 	// cluster says what cluster the project itself tests on.
@@ -44,8 +48,8 @@ type suite struct {
 	// containerView says that the suite reads logs of containers, which then show what the
 	// containers see of their devices.
 	containerView bool
-	// podResources says that the suite reads the PodResources sockets of nodes.
-	podResources bool
+	// pluginsDir says that the suite uses the folders of nodes, with the sockets that a kubelet would have.
+	pluginsDir bool
 	// sidecar are more arguments for kwok-dra.
 	sidecar []string
 	// commands are the programs that install starts. They are built before the cluster starts,

@@ -14,6 +14,7 @@ type lifetime struct{ first, last int }
 // server does not start with a switch that it does not know.
 var lifetimes = map[string]lifetime{
 	"DRADeviceCompatibilityGroups": {first: 37},
+	"DRADeviceTaintRules":          {first: 35},
 	"DRANodeAllocatableResources":  {first: 36},
 	"DRAPartitionableDevicesType":  {first: 37},
 	"DRAResourcePoolStatus":        {first: 36},

@@ -34,12 +34,11 @@ func TestOn(t *testing.T) {
 
 func TestLeftOutSince(t *testing.T) {
 	t.Parallel()
-	const groups = "[sig-node] [DRA] [FeatureGate:DRADeviceCompatibilityGroups] device compatibility groups incompatible devices leave a pod"
 	const shared = "Test GPU allocation Should share 1 GPU among the Pods in each of 2 PodGroups"
 	for _, test := range []struct {
 		suite suite
 		spec  string
-	}{{kubernetes, groups}, {draExampleDriver, shared}} {
+	}{{draExampleDriver, shared}} {
 		before, since := test.suite.on("v1.36.3"), test.suite.on("v1.37.1")
 		require.NotRegexp(t, before.without(), test.spec)
 		require.Regexp(t, since.without(), test.spec)

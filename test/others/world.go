@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
@@ -41,14 +42,27 @@ const podComplete = "pod/fast/pod-complete.yaml"
 func (s *suite) stageFiles(kwok string) []string {
 	var files []string
 	for _, stage := range stages {
-		if stage != podComplete || s.complete == "" && !s.endless {
-			files = append(files, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
+		if strings.HasPrefix(stage, "pod/") && s.general || stage == podComplete && (s.complete != "" || s.endless) {
+			continue
 		}
+		files = append(files, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
 	}
 	if s.complete != "" {
 		files = append(files, manifests(s.complete))
 	}
+	if s.general {
+		for _, stage := range generalStages {
+			files = append(files, filepath.Join(sidecar.Root(), "stages", "pod", "general", stage+".yaml"))
+		}
+		return files
+	}
 	return append(files, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
+}
+
+// generalStages are those of stages/pod/general, without the one by which Pods of Jobs end.
+var generalStages = []string{
+	"pod-create", "pod-prepare", "pod-init-container-running", "pod-init-container-completed", "pod-ready",
+	"pod-unprepare", "pod-terminate", "pod-delete",
 }
 
 // startWorld builds what a suite is about, starts its cluster, and returns when its nodes are ready.
@@ -120,16 +134,19 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 		return err
 	}
 	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra", "--enable-crds"}, s.sidecar...)
+	if s.general {
+		arguments = append(arguments, "--config", filepath.Join(sidecar.Root(), "stages", "pod", "general", "kwok-dra-configuration.yaml"))
+	}
 	if s.containerView {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
 	}
-	if s.podResources {
+	if s.pluginsDir {
 		// The paths of sockets are short.
 		if w.plugins, err = os.MkdirTemp("", "p"); err != nil {
 			return fmt.Errorf("make the directory of nodes: %w", err)
 		}
-		arguments = append(arguments, "--plugins-dir", w.plugins, "--pod-resources")
+		arguments = append(arguments, "--plugins-dir", w.plugins)
 	}
 	process, err := sidecar.Start(ctx, w.Cluster, arguments...)
 	if err != nil {
