@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -15,7 +16,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra"
 )
 
+// The heap of a short-lived process grows up to its budget before much of it is collected.
+const (
+	memoryBudget = 200 << 20
+	growth       = 300
+)
+
 func main() {
+	debug.SetMemoryLimit(memoryBudget)
+	debug.SetGCPercent(growth)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	command := kubectldra.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	command.SetArgs(kubectldra.ArgumentsOf(os.Args))

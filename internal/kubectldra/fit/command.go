@@ -132,7 +132,7 @@ func (c *command) readFiles(namespace string) (*input.Input, error) {
 func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Verdict, error) {
 	seen := &snapshot.Snapshot{Reader: reader}
 	if err := reading.InParallel(
-		func() error { return seen.ReadForScheduling(ctx) },
+		func() error { return seen.ReadForScheduling(ctx, &in.World) },
 		func() error { return seen.ReadPods(ctx) },
 		func() error { return completePods(ctx, reader, in.Waiting) },
 	); err != nil {
