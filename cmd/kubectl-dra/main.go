@@ -7,24 +7,17 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra"
-)
-
-// The heap of a short-lived process grows up to its budget before much of it is collected.
-const (
-	memoryBudget = 200 << 20
-	growth       = 300
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
 
 func main() {
-	debug.SetMemoryLimit(memoryBudget)
-	debug.SetGCPercent(growth)
+	reading.SetMemoryBudget()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	command := kubectldra.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	command.SetArgs(kubectldra.ArgumentsOf(os.Args))

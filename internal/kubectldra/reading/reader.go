@@ -94,6 +94,7 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		if err != nil {
 			return nil, err
 		}
+		liftMemoryBudget()
 		return page, meta.EachListItem(page, func(object runtime.Object) error {
 			leaveOutUnused(object)
 			return nil

@@ -174,7 +174,7 @@ func TestRights(t *testing.T) {
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(text, "\n")
 	require.Equal(t, "Pod team/train-0 waits for a node (4m): Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims.", first)
-	for _, resource := range []string{"nodes", "resourceslices", "resourceclaims"} {
+	for _, resource := range []string{"nodes", "resourceslices", "resourceclaims in all namespaces"} {
 		require.Contains(t, rest, "cannot list "+resource+": ask for the ClusterRole dra-viewer")
 	}
 	require.NotContains(t, rest, "pods", "they do not matter then")
