@@ -75,12 +75,10 @@ func (o *Objects) TakeInventory() *inventory.Inventory {
 // Summarize returns what an inventory needs of a slice.
 func Summarize(slice *resourcev1.ResourceSlice) inventory.Slice {
 	summary := inventory.SliceOf(slice)
+	summary.Taints = map[string][]inventory.Taint{}
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
 		for k := range device.Taints {
-			if summary.Taints == nil {
-				summary.Taints = map[string][]inventory.Taint{}
-			}
 			summary.Taints[device.Name] = append(summary.Taints[device.Name], inventory.TaintOf(&device.Taints[k]))
 		}
 	}
