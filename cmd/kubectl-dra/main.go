@@ -13,9 +13,11 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
 
 func main() {
+	reading.SetMemoryBudget()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	command := kubectldra.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	command.SetArgs(kubectldra.ArgumentsOf(os.Args))

@@ -14,6 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/sidecar"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
@@ -100,9 +101,9 @@ func (e *explanations) readWholeCluster(ctx context.Context) (*why.Cluster, erro
 	}
 	known.Now = time.Now()
 	if set := e.core.Config.Current(); set != nil {
-		known.Configure(set, e.core.Managed, func(node *corev1.Node) driverpods.Listed { return e.pods.ListCached(node.Name) })
+		added := sidecar.AddTo(known, set, e.core.Managed, func(node *corev1.Node) driverpods.Listed { return e.pods.ListCached(node.Name) })
 		if e.drivers.Enabled() {
-			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, driver string) (bool, error) {
+			added.Registered = func(_ context.Context, node *corev1.Node, driver string) (bool, error) {
 				return e.drivers.Driver(nil, node, set.HasDriver).Registered(driver)
 			}
 		}

@@ -16,8 +16,10 @@ import (
 // Objects are those of a cluster that say what state its devices have.
 type Objects struct {
 	Slices []*resourcev1.ResourceSlice
-	Claims []*resourcev1.ResourceClaim
-	Pods   []*corev1.Pod
+	// Summaries are those of the Slices, in their order. If they are nil, TakeInventory makes them.
+	Summaries []inventory.Slice
+	Claims    []*resourcev1.ResourceClaim
+	Pods      []*corev1.Pod
 	// Failures are the events about failures to prepare.
 	Failures []*corev1.Event
 	Rules    []inventory.TaintRule
@@ -44,17 +46,12 @@ func (o *Objects) AddReadiness(nodes []*corev1.Node) {
 
 // TakeInventory takes an inventory.
 func (o *Objects) TakeInventory() *inventory.Inventory {
-	all := make([]inventory.Slice, len(o.Slices))
-	for i, slice := range o.Slices {
-		all[i] = inventory.SliceOf(slice)
-		all[i].Taints = map[string][]inventory.Taint{}
-		for j := range slice.Spec.Devices {
-			device := &slice.Spec.Devices[j]
-			for k := range device.Taints {
-				all[i].Taints[device.Name] = append(all[i].Taints[device.Name], inventory.TaintOf(&device.Taints[k]))
-			}
+	all := o.Summaries
+	if all == nil {
+		all = make([]inventory.Slice, len(o.Slices))
+		for i, slice := range o.Slices {
+			all[i] = Summarize(slice)
 		}
-		all[i].Facts = inventory.FactsOf(&slice.Spec)
 	}
 	source := inventory.Source{
 		Nodes:       func() []string { return nil },
@@ -73,6 +70,20 @@ func (o *Objects) TakeInventory() *inventory.Inventory {
 		}
 	}
 	return taken
+}
+
+// Summarize returns what an inventory needs of a slice.
+func Summarize(slice *resourcev1.ResourceSlice) inventory.Slice {
+	summary := inventory.SliceOf(slice)
+	summary.Taints = map[string][]inventory.Taint{}
+	for i := range slice.Spec.Devices {
+		device := &slice.Spec.Devices[i]
+		for k := range device.Taints {
+			summary.Taints[device.Name] = append(summary.Taints[device.Name], inventory.TaintOf(&device.Taints[k]))
+		}
+	}
+	summary.Facts = inventory.FactsOf(&slice.Spec)
+	return summary
 }
 
 // blockFree blocks the free devices of an incomplete pool.

@@ -17,11 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Input is what files and a cluster say.
@@ -31,22 +28,22 @@ type Input struct {
 	Waiting []*corev1.Pod
 	// workloads are what makes Pods, such as Deployments.
 	workloads []*workload
-	// Configuration are the documents of kwok-dra.
-	Configuration []*config.Documents
-	// Drivers are DaemonSets and bound Pods, which may be of drivers.
-	Drivers fleet.DriverPods
+	// AddOther adds an object of a kind that decides nothing about devices in every cluster, and reports
+	// whether it knows the kind. If it is nil, all such objects are skipped.
+	AddOther func(object documents.Object, document *documents.Document) (isKnown bool, err error)
 	// Skipped are kinds that have no bearing on devices.
 	Skipped map[string]int
 	// Notes say what of the objects is not considered.
 	Notes []string
-	once  documents.Once
+	// Once refuses objects that the files have twice.
+	Once documents.Once
 	// namespace is that of objects that say none.
 	namespace string
 }
 
 // New makes an Input of which objects that say no namespace are in one.
 func New(namespace string) *Input {
-	return &Input{namespace: namespace, Skipped: map[string]int{}, once: documents.Once{}}
+	return &Input{namespace: namespace, Skipped: map[string]int{}, Once: documents.Once{}}
 }
 
 // AddDocuments adds the objects of documents.
@@ -69,15 +66,15 @@ func (in *Input) AddDocuments(all []documents.Document) error {
 
 func (in *Input) addObject(object documents.Object, document *documents.Document) error {
 	kind := object.GroupVersionKind()
-	switch kind.Group {
-	case "kustomize.config.k8s.io":
+	if kind.Group == "kustomize.config.k8s.io" {
 		return nil // of the directory, not of the cluster
-	case v1alpha1.GroupName:
-		return in.addConfiguration(object, document)
 	}
 	switch kind.GroupKind().String() {
 	case "Pod":
-		return in.addPod(object)
+		var pods []*corev1.Pod
+		err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace)
+		in.AddPods(pods)
+		return err
 	case "Node":
 		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
 	case "Deployment.apps":
@@ -101,8 +98,6 @@ func (in *Input) addObject(object documents.Object, document *documents.Document
 		err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
 		spec := &c.Spec.JobTemplate.Spec
 		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, parallelPods(spec, &batchv1.JobStatus{}))
-	case "DaemonSet.apps":
-		return cmp.Or(in.once.Add(object, in.namespace), in.Drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
 		return appendAs(in, &in.Slices, object, new(resourcev1.ResourceSlice), "")
 	case "DeviceClass.resource.k8s.io":
@@ -122,19 +117,12 @@ func (in *Input) addObject(object documents.Object, document *documents.Document
 		}
 		return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
 	}
+	if in.AddOther != nil {
+		if isKnown, err := in.AddOther(object, document); isKnown {
+			return err
+		}
+	}
 	in.Skipped[kind.Kind]++
-	return nil
-}
-
-func (in *Input) addPod(object documents.Object) error {
-	var pods []*corev1.Pod
-	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
-		return err
-	}
-	in.AddPods(pods)
-	if pods[0].Spec.NodeName != "" {
-		in.Drivers = append(in.Drivers, pods[0])
-	}
 	return nil
 }
 
@@ -175,18 +163,6 @@ func (in *Input) AddPods(pods []*corev1.Pod) {
 	}
 }
 
-func (in *Input) addConfiguration(object documents.Object, document *documents.Document) error {
-	decoded, err := config.Decode(document.Where(), document.Data)
-	if err != nil {
-		return err
-	}
-	in.Configuration = append(in.Configuration, decoded)
-	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
-		return nil
-	}
-	return in.once.Add(object, "")
-}
-
 // typed is an object of a Go type.
 type typed interface {
 	GetName() string
@@ -197,7 +173,7 @@ type typed interface {
 // appendAs appends an object as a typed one, in a namespace if it says none.
 func appendAs[T typed](in *Input, all *[]T, object documents.Object, into T, namespace string) error {
 	unknown, err := object.Convert(into)
-	if err := cmp.Or(err, in.once.Add(object, in.namespace)); err != nil {
+	if err := cmp.Or(err, in.Once.Add(object, in.namespace)); err != nil {
 		return err
 	}
 	if len(unknown) > 0 {

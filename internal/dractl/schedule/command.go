@@ -9,7 +9,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/check"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
@@ -157,6 +156,8 @@ func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 		return nil, err
 	}
 	in := input.New(namespace)
+	configured := &configuration{}
+	configured.readFrom(in, namespace)
 	files := c.files
 	files.Paths = append(slices.Clone(c.files.Paths), c.slices...)
 	read, err := files.Read(c.streams)
@@ -166,7 +167,7 @@ func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 	if err := in.AddDocuments(read); err != nil {
 		return nil, err
 	}
-	if err := c.renderTemplates(ctx, in); err != nil {
+	if err := c.renderTemplates(ctx, in, configured); err != nil {
 		return nil, err
 	}
 	if c.fromCluster {
@@ -188,7 +189,7 @@ func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 	in.AddPodsOfWorkloads()
 	in.NameNodes()
 	if len(in.Skipped) > 0 {
-		c.streams.Tell("not considered: %s\n", check.Counted(in.Skipped))
+		c.streams.Tell("not considered: %s\n", cli.Counted(in.Skipped))
 	}
 	for _, note := range in.Notes {
 		c.streams.Tell("not considered: %s\n", note)
@@ -207,8 +208,8 @@ func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 }
 
 // renderTemplates makes the slices of the templates on the nodes of the files.
-func (c *command) renderTemplates(ctx context.Context, in *input.Input) error {
-	set, err := config.NewSet(in.Configuration...)
+func (c *command) renderTemplates(ctx context.Context, in *input.Input, configured *configuration) error {
+	set, err := config.NewSet(configured.documents...)
 	if err != nil {
 		return err
 	}
@@ -222,15 +223,16 @@ func (c *command) renderTemplates(ctx context.Context, in *input.Input) error {
 			node.UID = fleet.UID(node.Name)
 		}
 	}
-	if len(in.Configuration) == 0 {
+	if len(configured.documents) == 0 {
 		return nil
 	}
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
 	}
-	fleet.TellWithoutPods(c.streams, set, in.Nodes, in.Drivers.On)
+	drivers := append(configured.daemonSets, in.Pods...)
+	fleet.TellWithoutPods(c.streams, set, in.Nodes, drivers.On)
 	defer c.streams.Progress("rendering templates", 0).Done()
-	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: in.Drivers.On})
+	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: drivers.On})
 	if err != nil {
 		return err
 	}

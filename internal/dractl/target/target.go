@@ -175,7 +175,7 @@ func (t *Target) addDocuments(streams cli.Streams, source string, all []document
 		}
 	}
 	if len(others) > 0 {
-		streams.Tell("%s: left out %s: only ResourcePoolTemplates and DeviceClasses make a target\n", source, check.Counted(others))
+		streams.Tell("%s: left out %s: only ResourcePoolTemplates and DeviceClasses make a target\n", source, cli.Counted(others))
 	}
 	t.Templates = append(t.Templates, result.Set.Templates...)
 	if len(names) == 0 {

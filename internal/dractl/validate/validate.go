@@ -112,7 +112,7 @@ func (c *command) printResult(result *check.Result) error {
 // tellSkipped says in one line what was not checked.
 func (c *command) tellSkipped(result *check.Result) {
 	if len(result.Skipped) > 0 {
-		c.streams.Tell("skipped what kwok-dra does not read: %s\n", check.Counted(result.Skipped))
+		c.streams.Tell("skipped what kwok-dra does not read: %s\n", cli.Counted(result.Skipped))
 	}
 }
 

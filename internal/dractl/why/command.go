@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/sidecar"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
@@ -151,13 +152,13 @@ func (c *command) readCluster(ctx context.Context, client kubernetes.Interface, 
 	if err != nil {
 		return nil, nil, err
 	}
-	known.Configure(set, &c.managed, drivers)
+	added := sidecar.AddTo(known, set, &c.managed, drivers)
 	if c.plugins != "" {
 		opened, err := openPlugins(c.plugins)
 		if err != nil {
 			return nil, nil, err
 		}
-		known.Sidecar.Registered = opened.isRegistered
+		added.Registered = opened.isRegistered
 	}
 	return known, pods, nil
 }

@@ -20,7 +20,7 @@ import (
 // ask returns the answer for flags and names, an hour after the claims were allocated.
 func ask(t *testing.T, columns, names []string, arguments ...string) *selecting.Answer {
 	t.Helper()
-	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(clustertest.Objects()...)), "team")
+	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(clustertest.Objects()...)), "team", false)
 	require.NoError(t, err)
 	command := &cobra.Command{Use: "devices"}
 	q := selecting.NewQuestion(command, reading.NewFlags(), genericiooptions.IOStreams{})

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/check"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
@@ -121,7 +120,7 @@ func (c *command) readFiles(namespace string) (*input.Input, error) {
 		return nil, errors.New("read the files: they have no Pod that waits for a node, and nothing that makes Pods, such as a Deployment or a Job with parallelism")
 	}
 	if len(in.Skipped) > 0 {
-		streams.Tell("not considered: %s\n", check.Counted(in.Skipped))
+		streams.Tell("not considered: %s\n", cli.Counted(in.Skipped))
 	}
 	for _, note := range in.Notes {
 		streams.Tell("not considered: %s\n", note)
@@ -133,7 +132,7 @@ func (c *command) readFiles(namespace string) (*input.Input, error) {
 func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Verdict, error) {
 	seen := &snapshot.Snapshot{Reader: reader}
 	if err := reading.InParallel(
-		func() error { return seen.ReadForScheduling(ctx) },
+		func() error { return seen.ReadForScheduling(ctx, &in.World) },
 		func() error { return seen.ReadPods(ctx) },
 		func() error { return completePods(ctx, reader, in.Waiting) },
 	); err != nil {

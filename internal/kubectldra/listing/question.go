@@ -3,7 +3,6 @@ package listing
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/selecting"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 )
 
@@ -111,20 +111,11 @@ func (q *Question) SelectsDevice(device *usage.Device) bool {
 			return false
 		}
 		value, found := device.Attribute(name)
-		if !hasValue && !found || hasValue && (found && matchesPattern(value, pattern)) == isUnlike {
+		if !hasValue && !found || hasValue && (found && selecting.MatchesPattern(value, pattern)) == isUnlike {
 			return false
 		}
 	}
 	return true
-}
-
-// matchesPattern reports whether a text is a pattern, in which * stands for anything.
-func matchesPattern(text, pattern string) bool {
-	parts := strings.Split(pattern, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
-	}
-	return regexp.MustCompile("^(?s:" + strings.Join(parts, ".*") + ")$").MatchString(text)
 }
 
 // DescribeScope says where was looked, for an answer that has nothing.

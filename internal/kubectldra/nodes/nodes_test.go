@@ -18,7 +18,7 @@ import (
 // ask prints the answer for flags and names.
 func ask(t *testing.T, columns, names []string, arguments ...string) string {
 	t.Helper()
-	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(clustertest.Objects()...)), "team")
+	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(clustertest.Objects()...)), "team", false)
 	require.NoError(t, err)
 	command := &cobra.Command{Use: "nodes"}
 	q := selecting.NewQuestion(command, reading.NewFlags(), genericiooptions.IOStreams{})

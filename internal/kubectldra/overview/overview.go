@@ -41,6 +41,7 @@ tainted or failing.`,
 		Args: cobra.NoArgs,
 	}
 	q := selecting.NewQuestion(command, reach, streams)
+	q.IsInventory = true
 	var labels []string
 	command.Flags().StringSliceVarP(&labels, "label-columns", "L", nil, "Labels of nodes by which devices are counted, instead of the label of the node pool.")
 	command.RunE = func(command *cobra.Command, _ []string) error {

@@ -20,7 +20,7 @@ import (
 // ask returns the answer about objects for flags.
 func ask(t *testing.T, objects []runtime.Object, labels []string, arguments ...string) *selecting.Answer {
 	t.Helper()
-	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(objects...)), "team")
+	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(objects...)), "team", true)
 	require.NoError(t, err)
 	command := &cobra.Command{Use: "overview"}
 	q := selecting.NewQuestion(command, reading.NewFlags(), genericiooptions.IOStreams{})

@@ -94,6 +94,7 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		if err != nil {
 			return nil, err
 		}
+		liftMemoryBudget()
 		return page, meta.EachListItem(page, func(object runtime.Object) error {
 			leaveOutUnused(object)
 			return nil
@@ -125,6 +126,61 @@ func leaveOutUnused(object runtime.Object) {
 // Slices lists the ResourceSlices.
 func (r *Reader) Slices(ctx context.Context) ([]*resourcev1.ResourceSlice, error) {
 	return listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, r.client.ResourceV1().ResourceSlices().List)
+}
+
+// SummarizeSlices lists the ResourceSlices without their devices, and what a function makes of each whole one. A device with
+// its attributes takes a few kilobytes.
+func SummarizeSlices[T any](ctx context.Context, r *Reader, summarize func(*resourcev1.ResourceSlice) T) (all []*resourcev1.ResourceSlice, summaries []T, err error) {
+	list := func(ctx context.Context, options metav1.ListOptions) (*resourcev1.ResourceSliceList, error) {
+		page, err := r.client.ResourceV1().ResourceSlices().List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		if options.Continue == "" { // the first page, or all of them because the list has expired
+			summaries = nil
+		}
+		for i := range page.Items {
+			spec := &page.Items[i].Spec
+			summaries = append(summaries, summarize(&page.Items[i]))
+			spec.Devices, spec.SharedCounters = nil, nil
+		}
+		return page, nil
+	}
+	all, err = listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, list)
+	return all, summaries, err
+}
+
+// SlicesWith lists the ResourceSlices with the attributes that a function keeps. The capacity of devices is left out
+// without keepsCapacity, except that of devices that claims share.
+func (r *Reader) SlicesWith(ctx context.Context, keepsAttribute func(resourcev1.QualifiedName) bool, keepsCapacity bool) ([]*resourcev1.ResourceSlice, error) {
+	list := func(ctx context.Context, options metav1.ListOptions) (*resourcev1.ResourceSliceList, error) {
+		page, err := r.client.ResourceV1().ResourceSlices().List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			devices := page.Items[i].Spec.Devices
+			for j := range devices {
+				device := &devices[j]
+				kept := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+				for name, value := range device.Attributes {
+					if keepsAttribute(name) {
+						kept[name] = value
+					}
+				}
+				if len(kept) == 0 {
+					device.Attributes = nil
+				} else if len(kept) < len(device.Attributes) {
+					device.Attributes = kept
+				}
+				if !keepsCapacity && (device.AllowMultipleAllocations == nil || !*device.AllowMultipleAllocations) {
+					device.Capacity = nil
+				}
+			}
+		}
+		return page, nil
+	}
+	return listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, list)
 }
 
 // SlicesOf lists the slices of a node, or with an empty name those of no node in particular.

@@ -28,8 +28,8 @@ type Cluster struct {
 }
 
 // ReadCluster reads the cluster. If the user may not list the claims and Pods of all namespaces, it reads those of
-// one namespace.
-func ReadCluster(ctx context.Context, reader *reading.Reader, namespace string) (*Cluster, error) {
+// one namespace. With isInventory it keeps no more of the slices than TakeInventory needs.
+func ReadCluster(ctx context.Context, reader *reading.Reader, namespace string, isInventory bool) (*Cluster, error) {
 	c := &Cluster{Objects: clusterdevices.Objects{BlockIncomplete: true}}
 	var nodes []*corev1.Node
 	var rules []*resourcev1.DeviceTaintRule
@@ -44,7 +44,14 @@ func ReadCluster(ctx context.Context, reader *reading.Reader, namespace string) 
 		}
 	}
 	err := reading.InParallel(append(readNamespaced(metav1.NamespaceAll),
-		func() (err error) { c.Slices, err = reader.Slices(ctx); return err },
+		func() (err error) {
+			if !isInventory {
+				c.Slices, err = reader.Slices(ctx)
+				return err
+			}
+			c.Slices, c.Summaries, err = reading.SummarizeSlices(ctx, reader, clusterdevices.Summarize)
+			return err
+		},
 		func() (err error) { nodes, err = reader.Nodes(ctx); return err },
 		func() (err error) { rules, err = reader.TaintRules(ctx); return err },
 	)...)

@@ -22,6 +22,9 @@ import (
 type Question struct {
 	Flags
 
+	// IsInventory says that the answer needs an inventory alone, and lists no single devices.
+	IsInventory bool
+
 	reach   *reading.Flags
 	streams genericiooptions.IOStreams
 	print   *printing.Flags
@@ -63,7 +66,7 @@ func (q *Question) Ask(ctx context.Context, answer func(*Cluster) *Answer) error
 	}
 	progress := cli.Streams{ErrOut: q.streams.ErrOut}.Progress("reading the cluster", 0)
 	defer progress.Done()
-	c, err := ReadCluster(ctx, reader, namespace)
+	c, err := ReadCluster(ctx, reader, namespace, q.IsInventory)
 	progress.Done()
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func restrict(namespace string) *fake.Clientset {
 func TestNamespaceUser(t *testing.T) {
 	t.Parallel()
 	reader := reading.NewReaderOf(restrict("team"))
-	c, err := ReadCluster(t.Context(), reader, "team")
+	c, err := ReadCluster(t.Context(), reader, "team", false)
 	require.NoError(t, err)
 	states := map[string]inventory.State{}
 	for _, device := range c.ListDevices() {
@@ -57,7 +57,7 @@ func TestNamespaceUser(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"resourceslices", "resourceclaims", "pods", "events", "nodes", "devicetaintrules"}, unseen)
 
-	_, err = ReadCluster(t.Context(), reading.NewReaderOf(restrict("")), "team")
+	_, err = ReadCluster(t.Context(), reading.NewReaderOf(restrict("")), "team", false)
 	require.EqualError(t, err, "cannot list resourceslices: ask for the ClusterRole dra-viewer, or for the right to list them")
 }
 
@@ -70,7 +70,7 @@ func TestAllocationTimes(t *testing.T) {
 	claim.Status.ReservedFor[1].Name = "second"
 	first, second := clustertest.Pod("first", "a", corev1.PodRunning, "c"), clustertest.Pod("second", "a", corev1.PodRunning, "c")
 	second.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clustertest.Start.Add(time.Minute))
-	c, err := ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(claim, second, first)), "team")
+	c, err := ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(claim, second, first)), "team", false)
 	require.NoError(t, err)
 	require.Equal(t, map[string]time.Time{"team/c": clustertest.Start}, c.AllocationTimes())
 }
@@ -136,7 +136,7 @@ func TestWatch(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				reader := reading.NewReaderOf(client)
-				_, err := ReadCluster(t.Context(), reader, "team")
+				_, err := ReadCluster(t.Context(), reader, "team", false)
 				require.NoError(t, err)
 				out, told := &transcript{}, &transcript{}
 				q := NewQuestion(&cobra.Command{Use: "devices"}, reading.NewFlags(), genericiooptions.IOStreams{Out: out, ErrOut: told})

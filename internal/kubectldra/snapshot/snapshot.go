@@ -41,12 +41,12 @@ func (s *Snapshot) Unread() []string {
 	return names
 }
 
-// ReadForScheduling reads all that decides where Pods of the namespace get devices.
-func (s *Snapshot) ReadForScheduling(ctx context.Context) error {
+// ReadForScheduling reads all that decides where Pods of the namespace get devices. It reads slices last, since
+// what asks for devices says what to keep of them. More may ask than the cluster has.
+func (s *Snapshot) ReadForScheduling(ctx context.Context, more *simulator.World) error {
 	s.World.IsLive = true
-	return reading.InParallel(
+	err := reading.InParallel(
 		func() (err error) { s.World.Nodes, err = s.Reader.Nodes(ctx); return err },
-		func() (err error) { s.World.Slices, err = s.Reader.Slices(ctx); return err },
 		func() (err error) { s.World.Classes, err = s.Reader.Classes(ctx); return err },
 		func() error { return s.readClaims(ctx) },
 		func() (err error) {
@@ -55,6 +55,14 @@ func (s *Snapshot) ReadForScheduling(ctx context.Context) error {
 		},
 		func() (err error) { s.World.TaintRules, err = s.Reader.TaintRules(ctx); return err },
 	)
+	if err != nil {
+		return err
+	}
+	looksAt := &interest{keys: map[string]bool{}}
+	looksAt.addWorld(&s.World)
+	looksAt.addWorld(more)
+	s.World.Slices, err = s.Reader.SlicesWith(ctx, looksAt.keepsAttribute, looksAt.capacity)
+	return err
 }
 
 // readClaims reads all claims, or those of the namespace if the user may not list all.

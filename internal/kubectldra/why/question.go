@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
@@ -96,7 +97,7 @@ func (q *question) answer(ctx context.Context) ([]*why.Answer, error) {
 	asked := slices.Concat(q.pods, q.usersOfClaims())
 	isUnscheduled := func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" && !facts.IsTerminal(pod) }
 	if slices.ContainsFunc(asked, isUnscheduled) {
-		if err := seen.ReadForScheduling(ctx); err != nil {
+		if err := seen.ReadForScheduling(ctx, &simulator.World{}); err != nil {
 			return nil, err
 		}
 	} else if err := seen.ReadForNodes(ctx, nodesOf(asked)); err != nil {

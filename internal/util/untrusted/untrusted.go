@@ -8,20 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // ErrTooLarge is the error of a file or folder that is over its limit.
 var ErrTooLarge = errors.New("too large")
 
-// opened are the flags of each open: a FIFO must not wait for a writer, and a terminal must not become
-// that of the process.
-const opened = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
-
 // ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
 // that makes such a file makes none.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	return readPath(path, limit, os.Lstat, opened|syscall.O_NOFOLLOW)
+	return readPath(path, limit, os.Lstat, opened|noFollow)
 }
 
 // ReadLinked is ReadFile that follows symbolic links: the files of a mounted ConfigMap are links.
@@ -89,7 +84,7 @@ func ReadNamed(path string, limit int64) ([]byte, error) {
 
 // ReadTail reads the last bytes of a regular file.
 func ReadTail(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, opened|syscall.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(path, opened|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +146,7 @@ const entriesPerRead = 1000
 
 // ReadDir lists a folder of at most limit entries, in no order.
 func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
-	folder, err := os.OpenFile(path, opened|syscall.O_DIRECTORY, 0)
+	folder, err := os.OpenFile(path, opened|onlyFolder, 0)
 	if err != nil {
 		return nil, err
 	}

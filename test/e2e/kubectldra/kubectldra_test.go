@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/match"
@@ -49,23 +49,15 @@ func newUser(t *testing.T) *user {
 			require.NoError(c, err)
 		}
 	}, limit, 200*time.Millisecond)
-	u.apply(nodes, published, namespaceUser, viewerRole(t), viewerBinding, workload)
+	role, err := yaml.Marshal(roleOfGuide(t))
+	require.NoError(t, err)
+	u.apply(nodes, published, namespaceUser, string(role), viewerBinding, workload)
 	for _, pod := range []string{"train", "infer"} {
 		u.must("kubectl wait -n team --for=condition=PodScheduled --timeout=1m pod/" + pod)
 	}
 	// As the driver and the kubelet would.
 	u.must(`kubectl patch pod train -n team --subresource=status -p '{"status": {"phase": "Running"}}'`)
 	return u
-}
-
-// viewerRole is the ClusterRole of the reference page.
-func viewerRole(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join(sidecar.Root(), "docs/reference/kubectl-dra.md"))
-	require.NoError(t, err)
-	role := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
-	require.NotNil(t, role)
-	return string(role[1])
 }
 
 func (u *user) apply(documents ...string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -54,16 +55,26 @@ func appendSelectors(all []selector, from string, more []resourcev1.DeviceSelect
 	return all
 }
 
-// match is a device and a selector that it may match.
+// match is a device and a selector that it may match. A selector that looks at the driver alone matches all
+// devices of a driver or none, so device is nil for it.
 type match struct {
+	driver     string
 	device     *resourcev1.Device
 	expression string
+}
+
+// looksAtDriverOnly reports whether an expression uses none of the fields in which devices of a driver differ.
+func looksAtDriverOnly(expression string) bool {
+	return !strings.Contains(expression, "attributes") && !strings.Contains(expression, "capacity") && !strings.Contains(expression, "allowMultipleAllocations")
 }
 
 // matchesSelector reports whether a device matches a selector. Results are cached, since many
 // Pods ask for the same.
 func (m *matcher) matchesSelector(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
-	of := match{device, by.expression}
+	of := match{driver, device, by.expression}
+	if looksAtDriverOnly(by.expression) {
+		of.device = nil
+	}
 	if known, found := m.matched[of]; found {
 		return known, nil
 	}

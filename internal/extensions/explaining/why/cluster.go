@@ -26,13 +26,25 @@ type Cluster struct {
 	// Nodes are all of them, by name.
 	Nodes     map[string]*corev1.Node
 	Scheduler *simulator.Scheduler
-	// Sidecar is what kwok-dra works with.
-	Sidecar *Sidecar
+	// Sidecar says what kwok-dra does. It is nil in clusters without it.
+	Sidecar Sidecar
 	// Unseen says what could not be read, if anything, and Unread are the resources.
 	Unseen string
 	Unread []string
+	Slices []*resourcev1.ResourceSlice
+}
 
-	slices []*resourcev1.ResourceSlice
+// Sidecar says what kwok-dra does for Pods on fake nodes.
+type Sidecar interface {
+	// ForecastPreparation says what kwok-dra would do for a Pod now if it would not prepare its claims,
+	// why, and what else is known.
+	ForecastPreparation(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string)
+	// RetryInterval is how long kwok-dra waits before it tries again to prepare claims.
+	RetryInterval() time.Duration
+	// DescribeSilence says why a driver has published nothing.
+	DescribeSilence(driver string) []string
+	// DescribeSetter says who sets the binding conditions of the devices of a driver, and when.
+	DescribeSetter(driver string, allocated time.Time) string
 }
 
 // NewCluster makes a Cluster of claims and of events about failures.
@@ -62,7 +74,7 @@ func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Clu
 // NewWorldCluster makes a Cluster of all that is known of one.
 func NewWorldCluster(world *simulator.World, events []*corev1.Event) *Cluster {
 	c := NewCluster(world.Claims, events)
-	c.slices, c.Unseen = world.Slices, world.Unseen
+	c.Slices, c.Unseen = world.Slices, world.Unseen
 	c.Nodes = map[string]*corev1.Node{}
 	for _, node := range world.Nodes {
 		c.Nodes[node.Name] = node

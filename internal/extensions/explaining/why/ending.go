@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,7 +96,7 @@ func (c *Cluster) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 // silentDrivers says which drivers of the devices of a Pod publish nothing on its node. A driver that
 // is not registered with the kubelet has its slices deleted there.
 func (c *Cluster) silentDrivers(pod *corev1.Pod) []string {
-	if c.slices == nil && c.Nodes == nil || c.isUnread("resourceslices") {
+	if c.Slices == nil && c.Nodes == nil || c.isUnread("resourceslices") {
 		return nil
 	}
 	var lines []string
@@ -117,10 +118,18 @@ func (c *Cluster) silentDrivers(pod *corev1.Pod) []string {
 
 // publishesOn reports whether a driver has a slice of a node, or one of no node in particular.
 func (c *Cluster) publishesOn(driver, node string) bool {
-	for _, slice := range c.slices {
+	for _, slice := range c.Slices {
 		if name := slice.Spec.NodeName; slice.Spec.Driver == driver && (name == nil || *name == node) {
 			return true
 		}
 	}
 	return false
+}
+
+func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[i]
 }

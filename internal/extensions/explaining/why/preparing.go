@@ -26,8 +26,11 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 	pod := answer.pod
 	missing := c.describeUnpreparable(pod)
 	failure := c.PrepareFailure(pod)
-	now, cause, details := c.forecastPreparation(ctx, pod)
-	if c.Sidecar == nil {
+	var now, cause string
+	var details []string
+	if c.Sidecar != nil {
+		now, cause, details = c.Sidecar.ForecastPreparation(ctx, pod)
+	} else {
 		cause, details = c.explainOnNode(pod, failure)
 	}
 	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
@@ -116,7 +119,7 @@ func (c *Cluster) describeTries(pod *corev1.Pod) []string {
 	if c.Sidecar == nil {
 		return lines
 	}
-	interval := c.Sidecar.Set.RetryInterval
+	interval := c.Sidecar.RetryInterval()
 	latest := last.Add(interval + time.Duration(float64(interval)*retryJitter))
 	if c.Now.After(latest) {
 		return append(lines, fmt.Sprintf("the next try was due at %s: does kwok-dra run, and act for node %s?", formatTime(latest), pod.Spec.NodeName))

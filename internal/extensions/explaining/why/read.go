@@ -8,11 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/internal/config"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
-	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -39,11 +36,6 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 		}
 	}
 	return c, in, nil
-}
-
-// Configure adds the configuration of kwok-dra, and which driver Pods are on a node.
-func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) driverpods.Listed) {
-	c.Sidecar = &Sidecar{Set: set, Managed: managed, Slices: c.slices, DriverPods: pods}
 }
 
 // Failures lists the events about claims that cannot be created or prepared.

@@ -157,8 +157,8 @@ func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
 	}
 	a.Requests = outlook.Supplies
 	for i := range outlook.Supplies {
-		if driver := outlook.Supplies[i].Silent; driver != "" {
-			a.Details = append(a.Details, c.Sidecar.describeSilence(driver, c.Nodes)...)
+		if driver := outlook.Supplies[i].Silent; driver != "" && c.Sidecar != nil {
+			a.Details = append(a.Details, c.Sidecar.DescribeSilence(driver)...)
 		}
 	}
 	for i := range outlook.Refusals {
@@ -237,25 +237,18 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 	var lines []string
 	seen := map[string]bool{}
 	for _, result := range c.toBeBound(pod) {
-		if !seen[result.Driver] {
-			seen[result.Driver] = true
-			lines = append(lines, c.Sidecar.describeSetter(result.Driver, at.Time))
+		if seen[result.Driver] {
+			continue
+		}
+		seen[result.Driver] = true
+		if c.Sidecar != nil {
+			lines = append(lines, c.Sidecar.DescribeSetter(result.Driver, at.Time))
+		} else {
+			lines = append(lines, fmt.Sprintf("driver %s, or its controller, has to set them", result.Driver))
 		}
 	}
 	return append(lines, fmt.Sprintf("kube-scheduler gives the devices back at %s, by its default bindingTimeout of %s; another one is in its configuration",
 		formatTime(at.Add(bindingTimeout)), bindingTimeout))
-}
-
-// describeSetter says who sets the binding conditions of the devices of a driver, and when.
-func (s *Sidecar) describeSetter(driver string, allocated time.Time) string {
-	if s == nil {
-		return fmt.Sprintf("driver %s, or its controller, has to set them", driver)
-	}
-	if !s.Set.HasDriver(driver) {
-		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
-	}
-	delay := s.Set.BindingDelay
-	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, formatTime(allocated.Add(delay)), delay)
 }
 
 func formatTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }

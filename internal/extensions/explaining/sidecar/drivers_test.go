@@ -1,4 +1,4 @@
-package why
+package sidecar
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
 // TestRealDrivers: of a driver without templates the answer says whether it is registered, where
@@ -38,13 +40,13 @@ func TestRealDrivers(t *testing.T) {
 			s := newScene()
 			s.configuration = strings.ReplaceAll(s.configuration, "driver: gpu.example.com", "driver: other.example.com")
 			s.bind()
-			known, _ := s.cluster(t)
-			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, asked string) (bool, error) {
+			known, added, _ := s.cluster(t)
+			added.Registered = func(_ context.Context, node *corev1.Node, asked string) (bool, error) {
 				require.Equal(t, []string{"n", driver}, []string{node.Name, asked})
 				return test.registered, test.err
 			}
 			answer := known.Answer(t.Context(), s.pod)
-			require.Equal(t, Preparing, answer.State)
+			require.Equal(t, why.Preparing, answer.State)
 			require.Equal(t, test.reason, answer.Reason)
 			require.Equal(t, test.details, answer.Details)
 		})
@@ -59,8 +61,8 @@ func TestRealDriverIsAskedLast(t *testing.T) {
 	s.configuration = strings.ReplaceAll(s.configuration, "driver: gpu.example.com", "driver: other.example.com")
 	s.bind()
 	s.claim.Status.ReservedFor = nil
-	known, _ := s.cluster(t)
-	known.Sidecar.Registered = func(context.Context, *corev1.Node, string) (bool, error) { return false, nil }
+	known, added, _ := s.cluster(t)
+	added.Registered = func(context.Context, *corev1.Node, string) (bool, error) { return false, nil }
 	require.Equal(t, "claim c is not reserved for the Pod", known.Answer(t.Context(), s.pod).Reason)
 }
 
@@ -70,7 +72,7 @@ func TestFailedOnce(t *testing.T) {
 	s := newScene()
 	s.bind()
 	s.fail("disk is full")
-	known, _ := s.cluster(t)
+	known, _, _ := s.cluster(t)
 	known.Failures[s.pod.UID].Count = 1
 	require.Contains(t, known.Answer(t.Context(), s.pod).Details, "it has failed once, at 2026-01-02T03:05:09Z")
 }

@@ -1,4 +1,4 @@
-package why
+package sidecar
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -115,7 +116,7 @@ spec:
 `
 
 // cluster reads the scene.
-func (s *scene) cluster(t *testing.T) (*Cluster, []*corev1.Pod) {
+func (s *scene) cluster(t *testing.T) (*why.Cluster, *Sidecar, []*corev1.Pod) {
 	t.Helper()
 	objects := slices.Concat(s.others, []runtime.Object{s.pod, s.node})
 	if s.class != nil {
@@ -134,13 +135,13 @@ func (s *scene) cluster(t *testing.T) (*Cluster, []*corev1.Pod) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(t, managed.Complete())
 	client := fake.NewClientset(objects...)
-	known, pods, err := Read(t.Context(), client, "default")
+	known, pods, err := why.Read(t.Context(), client, "default")
 	require.NoError(t, err)
 	drivers, err := fleet.Live(t.Context(), client, set)
 	require.NoError(t, err)
-	known.Configure(set, managed, drivers)
+	added := AddTo(known, set, managed, drivers)
 	known.Now = at(70).Time
-	return known, pods
+	return known, added, pods
 }
 
 // TestAnswer has a Pod wait for everything there is to wait for.
@@ -148,28 +149,28 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change  func(s *scene)
-		state   State
+		state   why.State
 		reason  string
 		details []string
 	}{
-		"claim is missing":    {func(s *scene) { s.claim = nil }, Unscheduled, "claim c does not exist", nil},
-		"class is missing":    {func(s *scene) { s.class = nil }, Unscheduled, `there is no DeviceClass "gpu": create it, or correct resourceclaim "c", request gpus`, nil},
-		"template is missing": {func(s *scene) { s.pod.Spec.ResourceClaims[0] = fromTemplate }, Unscheduled, `there is no ResourceClaimTemplate "one": create it; claim gpu is not created yet from ResourceClaimTemplate one`, nil},
+		"claim is missing":    {func(s *scene) { s.claim = nil }, why.Unscheduled, "claim c does not exist", nil},
+		"class is missing":    {func(s *scene) { s.class = nil }, why.Unscheduled, `there is no DeviceClass "gpu": create it, or correct resourceclaim "c", request gpus`, nil},
+		"template is missing": {func(s *scene) { s.pod.Spec.ResourceClaims[0] = fromTemplate }, why.Unscheduled, `there is no ResourceClaimTemplate "one": create it; claim gpu is not created yet from ResourceClaimTemplate one`, nil},
 		"gates": {
 			func(s *scene) { s.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}} },
-			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; node n has what it asks for now",
+			why.Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; node n has what it asks for now",
 			nil,
 		},
 		"devices": {
 			func(s *scene) { s.claim.Spec.Devices.Requests[0].Exactly.Count = 3 },
-			Unscheduled,
+			why.Unscheduled,
 			"no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node", nil,
 		},
 		"driver has published nothing": {
 			func(s *scene) {
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}}
 			},
-			Unscheduled, "driver nic.example.com has published no devices: start its plugin; request gpus wants 1",
+			why.Unscheduled, "driver nic.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"no template names driver nic.example.com"},
 		},
 		"template of the driver selects no node": {
@@ -177,18 +178,18 @@ func TestAnswer(t *testing.T) {
 				s.slice, s.node.Labels["kind"] = nil, "gpus"
 				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}}
 			},
-			Unscheduled, "driver gpu.example.com has published no devices: start its plugin; request gpus wants 1",
+			why.Unscheduled, "driver gpu.example.com has published no devices: start its plugin; request gpus wants 1",
 			[]string{"template t selects no node: kind is gpus, must be gpu (node n)"},
 		},
 		"admin access": {
 			func(s *scene) {
 				s.pod.Spec.ResourceClaims[0] = fromTemplate
 				s.others = append(s.others, &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: s.claim.Spec}}, &corev1.Event{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{UID: "pod"}, Reason: failedCreation,
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{UID: "pod"}, Reason: "FailedResourceClaimCreation",
 					Message: "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace",
 				})
 			},
-			Unscheduled, "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace; " +
+			why.Unscheduled, "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace; " +
 				"claim gpu is not created yet from ResourceClaimTemplate one; node n has what it asks for now",
 			nil,
 		},
@@ -201,7 +202,7 @@ func TestAnswer(t *testing.T) {
 					"bandwidth": resource.MustParse("12G"),
 				}}
 			},
-			Unscheduled,
+			why.Unscheduled,
 			"capacity bandwidth of the free devices is too small, 12G wanted and at most 10G to be had; " +
 				"1 device of class gpu on 1 node, 0 left; request gpus wants 1; nearest: node n lacks 1", nil,
 		},
@@ -211,7 +212,7 @@ func TestAnswer(t *testing.T) {
 					Expression: "device.driver == 'gpu.example.com' &&\n  device.attributes['gpu.example.com'].index == 1\n",
 				}}}
 			},
-			Unscheduled,
+			why.Unscheduled,
 			"the selector `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1` of the request " +
 				"fails for device gpu.example.com/n/gpu-0: it has no attribute gpu.example.com/index (no such key: index): guard it with has(), or with .? and orValue()", nil,
 		},
@@ -220,18 +221,18 @@ func TestAnswer(t *testing.T) {
 				s.claim, s.class.Spec.ExtendedResourceName, s.pod.Spec.ResourceClaims = nil, new("example.com/gpu"), nil
 				s.pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/gpu": resource.MustParse("3")}}}}
 			},
-			Unscheduled,
+			why.Unscheduled,
 			"no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request container-0-request-0 wants 3 on one node", nil,
 		},
 		"node": {
 			func(s *scene) { s.node.Spec.Unschedulable = true },
-			Unscheduled, "no node may have the Pod, whatever its devices: node n: the node is cordoned", nil,
+			why.Unscheduled, "no node may have the Pod, whatever its devices: node n: the node is cordoned", nil,
 		},
 		"nothing that is known": {
 			func(s *scene) {
 				s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 			},
-			Unscheduled, "node n has what it asks for now",
+			why.Unscheduled, "node n has what it asks for now",
 			[]string{"the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods"},
 		},
 		"binding conditions": {
@@ -239,7 +240,7 @@ func TestAnswer(t *testing.T) {
 				s.allocate()
 				s.claim.Status.Allocation.Devices.Results[0].BindingConditions = []string{"a/attached"}
 			},
-			Binding, "binding conditions of its devices are not True: a/attached of device gpu.example.com/n/gpu-0 (claim c)",
+			why.Binding, "binding conditions of its devices are not True: a/attached of device gpu.example.com/n/gpu-0 (claim c)",
 			[]string{
 				"kwok-dra sets those of driver gpu.example.com at 2026-01-02T03:04:07Z, 0s after the allocation (bindingDelay)",
 				"kube-scheduler gives the devices back at 2026-01-02T03:14:07Z, by its default bindingTimeout of 10m0s; another one is in its configuration",
@@ -247,20 +248,20 @@ func TestAnswer(t *testing.T) {
 		},
 		"no kwok-dra": {
 			func(s *scene) { s.bind() },
-			Preparing, "not prepared yet: c",
+			why.Preparing, "not prepared yet: c",
 			[]string{"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?"},
 		},
 		"no template": {
 			func(s *scene) { s.bind(); s.configuration = "" },
-			Preparing, "no template names driver gpu.example.com, and whether its plugin is registered with node n is not known: give kwok-dra's templates with -f, or its --plugins-dir", nil,
+			why.Preparing, "no template names driver gpu.example.com, and whether its plugin is registered with node n is not known: give kwok-dra's templates with -f, or its --plugins-dir", nil,
 		},
 		"no slices": {
 			func(s *scene) { s.bind(); s.slice = nil; s.node.Labels["kind"] = "gpus" },
-			Preparing, "DRA driver gpu.example.com is not registered: template t does not select the node: kind is gpus, must be gpu (node n)", nil,
+			why.Preparing, "DRA driver gpu.example.com is not registered: template t does not select the node: kind is gpus, must be gpu (node n)", nil,
 		},
 		"nothing is published": {
 			func(s *scene) { s.bind(); s.slice = nil },
-			Preparing, "DRA driver gpu.example.com is not registered: driver gpu.example.com has published nothing on node n yet: kubectl describe node n says what fails", nil,
+			why.Preparing, "DRA driver gpu.example.com is not registered: driver gpu.example.com has published nothing on node n yet: kubectl describe node n says what fails", nil,
 		},
 		"nothing is published, and the event says so": {
 			func(s *scene) {
@@ -268,7 +269,7 @@ func TestAnswer(t *testing.T) {
 				s.slice = nil
 				s.fail("Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.example.com is not registered")
 			},
-			Preparing, "Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.example.com is not registered: " +
+			why.Preparing, "Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.example.com is not registered: " +
 				"driver gpu.example.com has published nothing on node n yet: kubectl describe node n says what fails",
 			[]string{
 				"it has failed 2 times since 2026-01-02T03:04:09Z, the last time at 2026-01-02T03:05:09Z",
@@ -280,11 +281,11 @@ func TestAnswer(t *testing.T) {
 				s.bind()
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.PluginRegistered, Status: corev1.ConditionFalse, Reason: v1alpha1.PluginCrashed})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered: node n has the condition dra.kwok.x-k8s.io/PluginRegistered=False (PluginCrashed): a Stage or you set it to True", nil,
+			why.Preparing, "DRA driver gpu.example.com is not registered: node n has the condition dra.kwok.x-k8s.io/PluginRegistered=False (PluginCrashed): a Stage or you set it to True", nil,
 		},
 		"node is not fake": {
 			func(s *scene) { s.bind(); s.node.Annotations = nil },
-			Preparing, "node n is not fake, by annotations kwok.x-k8s.io/node=fake: its own kubelet prepares the claims, and kwok-dra does not", nil,
+			why.Preparing, "node n is not fake, by annotations kwok.x-k8s.io/node=fake: its own kubelet prepares the claims, and kwok-dra does not", nil,
 		},
 		"Stage": {
 			func(s *scene) {
@@ -292,7 +293,7 @@ func TestAnswer(t *testing.T) {
 				s.configuration += general
 				s.pod.Annotations = map[string]string{"pod-prepare.stage.kwok.x-k8s.io/delay": "5m"}
 			},
-			Preparing, "prepareWhen of the KwokDRAConfiguration does not select the Pod yet: it has no condition dra.kwok.x-k8s.io/PrepareResources, which the Stage pod-prepare writes after its delay of 5m", nil,
+			why.Preparing, "prepareWhen of the KwokDRAConfiguration does not select the Pod yet: it has no condition dra.kwok.x-k8s.io/PrepareResources, which the Stage pod-prepare writes after its delay of 5m", nil,
 		},
 		"failure": {
 			func(s *scene) {
@@ -301,7 +302,7 @@ func TestAnswer(t *testing.T) {
 				s.pod.Status.Conditions = append(s.pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PrepareResources, Status: corev1.ConditionFalse, Message: "disk is full"})
 				s.fail("Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: disk is full")
 			},
-			Preparing, "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: disk is full",
+			why.Preparing, "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: disk is full",
 			[]string{
 				"it has failed 2 times since 2026-01-02T03:04:09Z, the last time at 2026-01-02T03:05:09Z",
 				"the next try is between 2026-01-02T03:06:09Z and 2026-01-02T03:06:39Z (retryInterval 1m0s), or at once when the Pod is edited",
@@ -315,11 +316,11 @@ func TestAnswer(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "d-0", Labels: map[string]string{"app": "d"}}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "d"}}},
 				})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered: template t needs a driver Pod on node n that is Ready, and this is not: d/d-0", nil,
+			why.Preparing, "DRA driver gpu.example.com is not registered: template t needs a driver Pod on node n that is Ready, and this is not: d/d-0", nil,
 		},
 		"reservation": {
 			func(s *scene) { s.bind(); s.claim.Status.ReservedFor = nil },
-			Preparing, "claim c is not reserved for the Pod", nil,
+			why.Preparing, "claim c is not reserved for the Pod", nil,
 		},
 		"containers": {
 			func(s *scene) {
@@ -327,18 +328,18 @@ func TestAnswer(t *testing.T) {
 				s.pod.Status.Conditions[1].Status = corev1.ConditionTrue
 				s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 			},
-			Starting, "its claims are prepared; container main waits: ImagePullBackOff", nil,
+			why.Starting, "its claims are prepared; container main waits: ImagePullBackOff", nil,
 		},
-		"runs":        {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodRunning }, Running, "it runs on node n", nil},
-		"ended":       {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodSucceeded }, Ended, "it has ended: Succeeded", nil},
-		"no claims":   {func(s *scene) { s.pod.Spec.ResourceClaims = nil }, Unscheduled, "node n has what it asks for now", []string{noClaims}},
-		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, Terminating, "it stays until its finalizers are removed: a/b", []string{"it keeps claim c"}},
+		"runs":        {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodRunning }, why.Running, "it runs on node n", nil},
+		"ended":       {func(s *scene) { s.bind(); s.pod.Status.Phase = corev1.PodSucceeded }, why.Ended, "it has ended: Succeeded", nil},
+		"no claims":   {func(s *scene) { s.pod.Spec.ResourceClaims = nil }, why.Unscheduled, "node n has what it asks for now", []string{"it has no ResourceClaim and no extended resource of a DeviceClass, so it waits for no device"}},
+		"terminating": {func(s *scene) { s.pod.DeletionTimestamp, s.pod.Finalizers = new(at(5)), []string{"a/b"} }, why.Terminating, "it stays until its finalizers are removed: a/b", []string{"it keeps claim c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			test.change(s)
-			known, _ := s.cluster(t)
+			known, _, _ := s.cluster(t)
 			answer := known.Answer(t.Context(), s.pod)
 			require.Equal(t, test.state, answer.State)
 			require.Equal(t, test.reason, answer.Reason)
@@ -363,47 +364,16 @@ func TestList(t *testing.T) {
 		s.others = append(s.others, pod, claim)
 	}
 	s.pod.Status.Phase = corev1.PodFailed
-	known, pods := s.cluster(t)
-	groups := Groups(known.Waiting(t.Context(), pods))
+	known, _, pods := s.cluster(t)
+	groups := why.Groups(known.Waiting(t.Context(), pods))
 	require.Len(t, groups, 1)
-	require.Equal(t, Unscheduled, groups[0].State)
+	require.Equal(t, why.Unscheduled, groups[0].State)
 	require.Len(t, groups[0].Pods, 4)
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, groups, known.Now, "kwok-dractl why"))
+	require.NoError(t, why.PrintGroups(&out, groups, known.Now, "kwok-dractl why"))
 	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
   - 4 Pods of Job train, such as default/train-0
 
 Details of one: kwok-dractl why -n default train-0
-`, out.String())
-}
-
-// TestPrintGroups: of 300 Pods of several owners each cause is said once, on one screen.
-func TestPrintGroups(t *testing.T) {
-	t.Parallel()
-	var answers []*Answer
-	for i := range 300 {
-		owner, reason := "Job train", "all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1"
-		switch {
-		case i >= 290:
-			owner, reason = "", fmt.Sprintf("claim other-%d-gpu does not exist", i)
-		case i >= 200:
-			owner = "ReplicaSet serve"
-		}
-		name := fmt.Sprintf("other-%d", i)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}}
-		answers = append(answers, &Answer{Subject: Subject{Namespace: "default", Pod: name, Owner: owner}, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
-	}
-	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time, "kwok-dractl why"))
-	require.Equal(t, `300 Pods wait, for 2 causes:
-
-290 Pods wait for a node (70s): all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1
-  - 200 Pods of Job train, such as default/other-0
-  - 90 Pods of ReplicaSet serve, such as default/other-200
-
-10 Pods wait for a node (20s): claim other-290-gpu does not exist
-  - default/other-290 and 9 more
-
-Details of one: kwok-dractl why -n default other-0
 `, out.String())
 }

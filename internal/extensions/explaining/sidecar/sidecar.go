@@ -1,4 +1,4 @@
-package why
+package sidecar
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -17,55 +18,72 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/selection"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Sidecar is what kwok-dra works with, as far as the cluster shows it.
+// Sidecar says what kwok-dra does for the Pods of a cluster, by the configuration it has.
 type Sidecar struct {
-	Set *config.Set
-	// Managed are the nodes that kwok manages.
-	Managed *lifecycle.ManagedNodes
-	Slices  []*resourcev1.ResourceSlice
-	// DriverPods finds the driver Pods of templates on a node.
-	DriverPods func(node *corev1.Node) driverpods.Listed
 	// Registered reports whether a real driver is registered with a node. It is nil where
 	// that is not known.
 	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
+
+	cluster *why.Cluster
+	set     *config.Set
+	// managed are the nodes that kwok manages.
+	managed *lifecycle.ManagedNodes
+	// driverPods finds the driver Pods of templates on a node.
+	driverPods func(node *corev1.Node) driverpods.Listed
 }
 
-// forecastPreparation says what kwok-dra would do for a Pod now if it would not prepare its claims,
-// why, and what else is known.
-func (c *Cluster) forecastPreparation(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
-	if c.Nodes == nil || c.Sidecar == nil {
-		return "", "", nil
+// AddTo adds a Sidecar to a cluster, with the configuration of kwok-dra and the driver Pods on each node.
+func AddTo(cluster *why.Cluster, set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) driverpods.Listed) *Sidecar {
+	s := &Sidecar{cluster: cluster, set: set, managed: managed, driverPods: pods}
+	cluster.Sidecar = s
+	return s
+}
+
+// RetryInterval is how long kwok-dra waits before it tries again to prepare claims.
+func (s *Sidecar) RetryInterval() time.Duration { return s.set.RetryInterval }
+
+// DescribeSetter says who sets the binding conditions of the devices of a driver, and when.
+func (s *Sidecar) DescribeSetter(driver string, allocated time.Time) string {
+	if !s.set.HasDriver(driver) {
+		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
 	}
-	node := c.Nodes[pod.Spec.NodeName]
+	delay := s.set.BindingDelay
+	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, allocated.Add(delay).UTC().Format(time.RFC3339), delay)
+}
+
+// ForecastPreparation says what kwok-dra would do for a Pod now if it would not prepare its claims,
+// why, and what else is known.
+func (s *Sidecar) ForecastPreparation(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
+	node := s.cluster.Nodes[pod.Spec.NodeName]
 	switch {
 	case node == nil:
 		return fmt.Sprintf("node %s does not exist", pod.Spec.NodeName), "", nil
-	case !c.Sidecar.Managed.Matches(node):
-		return fmt.Sprintf("node %s is not fake, by %s: its own kubelet prepares the claims, and kwok-dra does not", node.Name, c.Sidecar.Managed), "", nil
+	case !s.managed.Matches(node):
+		return fmt.Sprintf("node %s is not fake, by %s: its own kubelet prepares the claims, and kwok-dra does not", node.Name, s.managed), "", nil
 	}
 	node = node.DeepCopy()
 	lifecycle.Slim(node) // as the sidecar sees it
-	v := c.podViewOf(pod, node)
-	set := c.Sidecar.Set
-	fail, err := set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+	v := s.podViewOf(pod, node)
+	fail, err := s.set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
 	prepare := false
 	if err == nil && !fail {
-		prepare, err = set.PrepareWhen.Matches(ctx, lifecycle.PodObject(pod))
+		prepare, err = s.set.PrepareWhen.Matches(ctx, lifecycle.PodObject(pod))
 	}
 	switch {
 	case err != nil:
 		return err.Error(), "", nil
-	case facts.ReadyToStart(pod) == "" && set.Faithful:
+	case facts.ReadyToStart(pod) == "" && s.set.Faithful:
 		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", "", nil
 	case !prepare && !fail:
 		return describeUnselected(pod), "", nil
 	}
-	return c.planPreparation(ctx, v)
+	return s.planPreparation(ctx, v)
 }
 
 // describeUnselected says that no Stage lets kwok-dra prepare the claims.
@@ -88,13 +106,13 @@ const (
 )
 
 // planPreparation plans as kwok-dra does, and says what would keep the claims from being prepared.
-func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
-	next, err := plan.ForPod(ctx, v, c.Now)
+func (s *Sidecar) planPreparation(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
+	next, err := plan.ForPod(ctx, v, s.cluster.Now)
 	if err != nil {
 		return err.Error(), "", nil
 	}
 	if next.Failure == nil { // drivers that no template names are asked last
-		missing, known := c.Sidecar.checkRealDrivers(ctx, v)
+		missing, known := s.checkRealDrivers(ctx, v)
 		if missing != "" {
 			return missing, "", known
 		}
@@ -104,7 +122,7 @@ func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, ca
 	case plan.ReasonNoClaim, plan.ReasonNotAllocated, plan.ReasonNotReserved:
 		return "", "", nil // the claims say it
 	case plan.ReasonNotRegistered, plan.ReasonUnavailable:
-		if causes := c.describeUnregistered(ctx, v); len(causes) > 0 {
+		if causes := s.describeUnregistered(ctx, v); len(causes) > 0 {
 			cause, details = causes[0], causes[1:]
 		}
 	}
@@ -115,7 +133,7 @@ func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, ca
 // is known. Missing is what keeps the claims from being prepared, or "".
 func (s *Sidecar) checkRealDrivers(ctx context.Context, v *plan.PodView) (missing string, known []string) {
 	for _, driver := range driversOf(v) {
-		if s.Set.HasDriver(driver) {
+		if s.set.HasDriver(driver) {
 			continue
 		}
 		if s.Registered == nil {
@@ -136,17 +154,17 @@ func (s *Sidecar) checkRealDrivers(ctx context.Context, v *plan.PodView) (missin
 }
 
 // podViewOf returns what kwok-dra sees of a Pod.
-func (c *Cluster) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
+func (s *Sidecar) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 	known, live := map[string]*resourcev1.ResourceClaim{}, plan.NewLive()
 	for _, key := range facts.ClaimKeys(pod) {
-		claim := c.Claims[key]
+		claim := s.cluster.Claims[key]
 		if claim != nil {
 			known[key.Name] = claim
 		}
 		live.Claims[key.Name] = claim // what was read is live
 	}
 	return &plan.PodView{
-		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.newDriver(node),
+		Pod: pod, Node: node, Set: s.set, Driver: s.newDriver(node),
 		Claims: plan.PodClaims{
 			Known: known,
 			Live:  live,
@@ -157,16 +175,16 @@ func (c *Cluster) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 }
 
 func (s *Sidecar) newDriver(node *corev1.Node) *templates.Driver {
-	return templates.New(s.Set, node, templates.Slices{
+	return templates.New(s.set, node, templates.Slices{
 		Of: func(driver string) (has, known bool) {
-			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool {
+			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool {
 				return slice.Spec.Driver == driver && s.isOn(slice, node)
 			}), true
 		},
 		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
-			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool { return hasDeviceOf(slice, result) })
+			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool { return hasDeviceOf(slice, result) })
 		},
-	}, s.DriverPods(node))
+	}, s.driverPods(node))
 }
 
 // isOn reports whether a slice is of a node, or of a pool that the node shares.
@@ -174,7 +192,7 @@ func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool 
 	if name := slice.Spec.NodeName; name != nil {
 		return *name == node.Name
 	}
-	t := s.Set.SharedPool(slice.Spec.Driver, slice.Spec.Pool.Name)
+	t := s.set.SharedPool(slice.Spec.Driver, slice.Spec.Pool.Name)
 	return t != nil && t.Selects(node)
 }
 
@@ -184,15 +202,20 @@ func hasDeviceOf(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceReque
 }
 
 // describeUnregistered says why the drivers of a Pod have not registered with its node, or are down.
-func (c *Cluster) describeUnregistered(ctx context.Context, v *plan.PodView) []string {
+func (s *Sidecar) describeUnregistered(ctx context.Context, v *plan.PodView) []string {
 	if lifecycle.PluginOf(v.Node) != lifecycle.PluginUp {
-		condition := nodeCondition(v.Node, v1alpha1.PluginRegistered)
-		return []string{fmt.Sprintf("node %s has the condition %s=%s (%s): a Stage or you set it to True", v.Node.Name, condition.Type, condition.Status, joinNonEmpty(": ", condition.Reason, condition.Message))}
+		i := slices.IndexFunc(v.Node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.PluginRegistered })
+		condition := v.Node.Status.Conditions[i]
+		cause := condition.Reason
+		if condition.Message != "" {
+			cause += ": " + condition.Message
+		}
+		return []string{fmt.Sprintf("node %s has the condition %s=%s (%s): a Stage or you set it to True", v.Node.Name, condition.Type, condition.Status, cause)}
 	}
 	var lines []string
 	for _, driver := range driversOf(v) {
-		if c.Sidecar.Set.HasDriver(driver) {
-			causes := c.Sidecar.describeUnpublished(ctx, driver, v.Node)
+		if s.set.HasDriver(driver) {
+			causes := s.describeUnpublished(ctx, driver, v.Node)
 			if registered, err := v.Driver.Registered(driver); err == nil && !registered && len(causes) == 0 {
 				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: kubectl describe node %s says what fails", driver, v.Node.Name, v.Node.Name)}
 			}
@@ -217,18 +240,10 @@ func driversOf(v *plan.PodView) []string {
 	return slices.Compact(drivers)
 }
 
-func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
-	}
-	return &node.Status.Conditions[i]
-}
-
 // describeUnpublished says, for each template of a driver, why it publishes nothing on a node.
 func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *corev1.Node) []string {
 	var lines []string
-	for _, t := range s.Set.Templates {
+	for _, t := range s.set.Templates {
 		if t.Driver != driver && !t.MayBeOf(driver) {
 			continue
 		}
@@ -241,23 +256,20 @@ func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *
 	return lines
 }
 
-// describeSilence says why a driver has published nothing: no template names it, or its templates
+// DescribeSilence says why a driver has published nothing: no template names it, or its templates
 // select no node.
-func (s *Sidecar) describeSilence(driver string, nodes map[string]*corev1.Node) []string {
-	if s == nil {
-		return nil
-	}
-	if !s.Set.HasDriver(driver) {
+func (s *Sidecar) DescribeSilence(driver string) []string {
+	if !s.set.HasDriver(driver) {
 		return []string{"no template names driver " + driver}
 	}
 	var of []*devices.Template
-	for _, t := range s.Set.Templates {
+	for _, t := range s.set.Templates {
 		if t.Driver == driver || t.MayBeOf(driver) {
 			of = append(of, t)
 		}
 	}
 	var lines []string
-	for _, unselected := range selection.Of(of, maps.Values(nodes)) {
+	for _, unselected := range selection.Of(of, maps.Values(s.cluster.Nodes)) {
 		lines = append(lines, fmt.Sprintf("template %s selects no node: %s", unselected.Template.Name, unselected.Miss))
 	}
 	return lines
@@ -266,7 +278,7 @@ func (s *Sidecar) describeSilence(driver string, nodes map[string]*corev1.Node) 
 // describeTemplateWait says what a template waits for on a node that it selects.
 func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template, node *corev1.Node) []string {
 	var lines []string
-	if matches, err := s.Set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
+	if matches, err := s.set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
 		lines = append(lines, err.Error())
 	} else if !matches {
 		lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
@@ -279,7 +291,7 @@ func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template,
 
 // describeDriverPods says that a template has no Ready driver Pod on a node, or returns nil.
 func (s *Sidecar) describeDriverPods(t *devices.Template, selector driverpods.Selector, node *corev1.Node) []string {
-	on, _ := s.DriverPods(node)(t)
+	on, _ := s.driverPods(node)(t)
 	var names []string
 	for _, pod := range on {
 		if pod.Ready {

@@ -1,4 +1,4 @@
-package check
+package cli
 
 import (
 	"fmt"
