@@ -229,7 +229,7 @@ func (c *command) renderTemplates(ctx context.Context, in *input.Input, configur
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
 	}
-	drivers := append(configured.daemonSets, in.Pods...)
+	drivers := slices.Concat(configured.daemonSets, in.Pods)
 	fleet.TellWithoutPods(c.streams, set, in.Nodes, drivers.On)
 	defer c.streams.Progress("rendering templates", 0).Done()
 	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: drivers.On})

@@ -159,20 +159,9 @@ func (r *Reader) SlicesWith(ctx context.Context, keepsAttribute func(resourcev1.
 			return nil, err
 		}
 		for i := range page.Items {
-			devices := page.Items[i].Spec.Devices
-			for j := range devices {
-				device := &devices[j]
-				kept := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
-				for name, value := range device.Attributes {
-					if keepsAttribute(name) {
-						kept[name] = value
-					}
-				}
-				if len(kept) == 0 {
-					device.Attributes = nil
-				} else if len(kept) < len(device.Attributes) {
-					device.Attributes = kept
-				}
+			for j := range page.Items[i].Spec.Devices {
+				device := &page.Items[i].Spec.Devices[j]
+				keepAttributes(device, keepsAttribute)
 				if !keepsCapacity && (device.AllowMultipleAllocations == nil || !*device.AllowMultipleAllocations) {
 					device.Capacity = nil
 				}
@@ -181,6 +170,22 @@ func (r *Reader) SlicesWith(ctx context.Context, keepsAttribute func(resourcev1.
 		return page, nil
 	}
 	return listPages[resourcev1.ResourceSlice](ctx, r, request{resource: "resourceslices"}, list)
+}
+
+// keepAttributes drops the other attributes of a device, and frees their memory.
+func keepAttributes(device *resourcev1.Device, keeps func(resourcev1.QualifiedName) bool) {
+	kept := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+	for name, value := range device.Attributes {
+		if keeps(name) {
+			kept[name] = value
+		}
+	}
+	if len(kept) == 0 {
+		kept = nil
+	}
+	if len(kept) < len(device.Attributes) {
+		device.Attributes = kept
+	}
 }
 
 // SlicesOf lists the slices of a node, or with an empty name those of no node in particular.

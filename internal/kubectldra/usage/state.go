@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -130,7 +129,10 @@ func healthMessage(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceC
 	for i := range pod.Status.ContainerStatuses {
 		for j := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
 			if found := unhealthyIn(&pod.Status.ContainerStatuses[i].AllocatedResourcesStatus[j], podClaim, claim, result); found != nil {
-				return ptr.Deref(found.Message, ""), true
+				if found.Message == nil {
+					return "", true
+				}
+				return *found.Message, true
 			}
 		}
 	}

@@ -29,12 +29,13 @@ func scratchModule(gomod []byte, source module.Version, parts string) ([]byte, e
 	for _, replace := range f.Replace {
 		local[replace.Old.Path] = modfile.IsDirectoryPath(replace.New.Path)
 	}
+	versionOf := func(path string) string { return versionOfPart(path, source, parts) }
 	scratch := &modfile.File{Syntax: &modfile.FileSyntax{}}
 	steps := []func() error{
 		func() error { return scratch.AddModuleStmt("scratch") },
 		func() error { return addLanguage(scratch, f) },
 		func() error { return scratch.AddRequire(source.Path, source.Version) },
-		func() error { return addRequires(scratch, f, local, func(path string) string { return versionOfPart(path, source, parts) }) },
+		func() error { return addRequires(scratch, f, local, versionOf) },
 		func() error { return addReplaces(scratch, f, local) },
 	}
 	for _, step := range steps {

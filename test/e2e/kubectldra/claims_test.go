@@ -302,7 +302,7 @@ func (u *users) mends(kubeconfig, check string) {
 func (u *users) shell(line string) {
 	u.Helper()
 	command := exec.CommandContext(u.Context(), "bash", "-c", line)
-	command.Env = append(u.cluster.KubectlCommand(u.Context()).Env, "KUBECONFIG="+u.cluster.Kubeconfig())
+	command.Env = slices.Concat(u.cluster.KubectlCommand(u.Context()).Env, []string{"KUBECONFIG=" + u.cluster.Kubeconfig()})
 	out, err := command.CombinedOutput()
 	require.NoError(u, err, "%s\n%s", line, out)
 }

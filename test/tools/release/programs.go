@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/kwok-dra/kwok-dra/test/tools/release/image"
 	"github.com/kwok-dra/kwok-dra/test/tools/release/sbom"
@@ -66,14 +67,12 @@ func (r *release) packArchives(context.Context) error {
 			if err != nil {
 				return err
 			}
-			entry := tarball.Entry{Name: fileOf(platform, program), Content: content, Executable: true}
-			entries = append(entries, entry)
-			// krew unpacks no links, so this archive has none.
-			if program == plugin {
-				if err := r.writeArchive(plugin, platform, []tarball.Entry{entries[0], entry}); err != nil {
-					return err
-				}
-			}
+			entries = append(entries, tarball.Entry{Name: fileOf(platform, program), Content: content, Executable: true})
+		}
+		// krew unpacks no links, so the archive of the plugin has none.
+		ofPlugin := slices.IndexFunc(entries, func(entry tarball.Entry) bool { return entry.Name == fileOf(platform, plugin) })
+		if err := r.writeArchive(plugin, platform, []tarball.Entry{entries[0], entries[ofPlugin]}); err != nil {
+			return err
 		}
 		if platform.OS == "windows" {
 			continue

@@ -77,13 +77,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("has a plugin that krew installs", func(t *testing.T) {
 		t.Parallel()
-		checkKrewManifest(t, filepath.Join(clone, "dist"))
-		dir := unpack(t, filepath.Join(clone, "dist", pluginArchive))
-		require.ElementsMatch(t, []string{"LICENSE", "kubectl-dra"}, names(t, dir))
-		info, err := os.Lstat(filepath.Join(dir, "kubectl-dra"))
-		require.NoError(t, err)
-		require.True(t, info.Mode().IsRegular(), "krew unpacks no links")
-		require.LessOrEqual(t, info.Size(), int64(60<<20))
+		checkPlugin(t, filepath.Join(clone, "dist"), pluginArchive)
 	})
 	t.Run("lists its modules", func(t *testing.T) {
 		t.Parallel()
@@ -96,6 +90,18 @@ func TestRelease(t *testing.T) {
 		require.Equal(t, readFile(t, clone, "dist", "SHA256SUMS"), readFile(t, other, "dist", "SHA256SUMS"))
 		checkSums(t, filepath.Join(other, "dist"))
 	})
+}
+
+// checkPlugin checks what krew installs: the manifest, and an archive with the plugin by itself.
+func checkPlugin(t *testing.T, dist, archive string) {
+	t.Helper()
+	checkKrewManifest(t, dist)
+	dir := unpack(t, filepath.Join(dist, archive))
+	require.ElementsMatch(t, []string{"LICENSE", "kubectl-dra"}, names(t, dir))
+	info, err := os.Lstat(filepath.Join(dir, "kubectl-dra"))
+	require.NoError(t, err)
+	require.True(t, info.Mode().IsRegular(), "krew unpacks no links")
+	require.LessOrEqual(t, info.Size(), int64(60<<20))
 }
 
 func TestVersions(t *testing.T) {
