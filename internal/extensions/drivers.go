@@ -111,9 +111,14 @@ func showContainerViews(v *containerViews) app.Extension {
 
 // driversOf returns what the drivers of a node inject, or nil while the drivers are not known.
 func (v *containerViews) driversOf(set *config.Set, node *corev1.Node) containerview.Drivers {
+	return v.drivers.View(node, &injections.Templates{Driver: v.templatesOn(set, node)})
+}
+
+// templatesOn returns the drivers of a node that have templates, without those that are real there.
+func (v *containerViews) templatesOn(set *config.Set, node *corev1.Node) *templates.Driver {
 	driver := templates.New(set, node, templates.Slices{}, v.pods.On(node.Name))
 	if v.drivers.Enabled() {
 		driver.IsReal = v.drivers.Driver(nil, node, set.HasDriver).Has
 	}
-	return v.drivers.View(node, &injections.Templates{Driver: driver})
+	return driver
 }

@@ -16,7 +16,7 @@ func All() []app.Extension {
 		watchDriverPods(pods),
 		runRealDrivers(drivers),
 		showContainerViews(views),
-		servePodResources(drivers),
+		servePodResources(views),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),

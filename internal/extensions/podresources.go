@@ -1,8 +1,6 @@
 package extensions
 
 import (
-	"context"
-
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,7 +12,7 @@ import (
 )
 
 // servePodResources answers on the PodResources socket of each node that has a folder.
-func servePodResources(drivers *realDrivers) app.Extension {
+func servePodResources(views *containerViews) app.Extension {
 	isServed := false
 	return app.Extension{
 		FlagsAfter: "manage-single-node",
@@ -25,19 +23,30 @@ func servePodResources(drivers *realDrivers) app.Extension {
 			if !isServed {
 				return
 			}
-			server := podresources.New(core.Client, func(node string) podresources.Prepared {
-				set := core.Config.Current()
-				return func(pod *corev1.Pod, name string) *claiminfo.Info {
-					key := types.NamespacedName{Namespace: pod.Namespace, Name: name}
-					var claim *resourcev1.ResourceClaim
-					if found, err := core.Caches.Claims.Get(key); err == nil {
-						claim = found
-					}
-					return podresources.AddTemplates(drivers.PreparedClaim(node, key), pod, claim, func(driver string) bool { return set != nil && set.HasDriver(driver) })
-				}
-			})
-			drivers.RunBeside(server.ServeNode)
-			core.Add(app.Part{Run: func(ctx context.Context) { server.Run(ctx) }})
+			server := podresources.New(core.Client, func(node string) podresources.Prepared { return views.preparedOn(core, node) })
+			views.drivers.RunBeside(server.ServeNode)
+			core.Add(app.Part{Run: server.Run})
 		},
+	}
+}
+
+// preparedOn returns what the drivers of a node have prepared now, real ones and those with templates.
+func (v *containerViews) preparedOn(core *app.Core, name string) podresources.Prepared {
+	set, node := core.Config.Current(), core.Caches.Nodes.Get(name)
+	var templates podresources.Templates
+	if set != nil && node != nil {
+		templates = v.templatesOn(set, node)
+	}
+	return func(pod *corev1.Pod, claim string) *claiminfo.Info {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: claim}
+		info := v.drivers.PreparedClaim(name, key)
+		if templates == nil {
+			return info
+		}
+		var found *resourcev1.ResourceClaim
+		if observed := core.Caches.Claims.Observed(key); observed != nil {
+			found = observed.Decode()
+		}
+		return podresources.AddTemplates(info, pod, found, templates)
 	}
 }

@@ -274,6 +274,19 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	return health, nil
 }
 
+// CDIDeviceIDs lists the CDI devices of an allocated device that the kubelet learns for a Pod.
+func (d *Driver) CDIDeviceIDs(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, error) {
+	template, err := d.Lookup.Template(result)
+	if err != nil {
+		return nil, err
+	}
+	report, err := d.renderReport(claim, result, template, []*corev1.Pod{pod})
+	if err != nil {
+		return nil, err
+	}
+	return report.CDIDeviceIDs, nil
+}
+
 // ParametersFor lists the opaque parameters for the driver and the request of an allocated device.
 func ParametersFor(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
 	return ParametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)

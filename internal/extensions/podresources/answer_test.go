@@ -1,6 +1,8 @@
 package podresources
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +97,18 @@ func TestResourcesOf(t *testing.T) {
 	}
 }
 
+// templatesOf are drivers with templates, which return a CDI device for each device but nic-0.
+type templatesOf []string
+
+func (t templatesOf) Has(driver string) bool { return slices.Contains(t, driver) }
+
+func (t templatesOf) CDIDeviceIDs(_ *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, error) {
+	if result.Device == "nic-0" {
+		return nil, errors.New("its template is gone")
+	}
+	return []string{"k8s." + result.Driver + "/claim=" + string(claim.UID) + "-" + result.Device}, nil
+}
+
 // TestAddTemplates: what templates describe is prepared for a Pod once the Pod says so, beside what real drivers have prepared.
 func TestAddTemplates(t *testing.T) {
 	t.Parallel()
@@ -104,25 +118,26 @@ func TestAddTemplates(t *testing.T) {
 			{Request: "a", Driver: "fake.example.com", Pool: "node", Device: "gpu-0"},
 			{Request: "b", Driver: "fake.example.com", Pool: "node", Device: "gpu-1", ShareID: new(types.UID("share"))},
 			{Request: "c", Driver: "cpu.example.com", Pool: "node", Device: "cpu-7"},
-			{Request: "d", Driver: "other.example.com", Pool: "node", Device: "nic-0"},
+			{Request: "d", Driver: "nic.example.com", Pool: "node", Device: "nic-0"},
 		}}}},
 	}
-	hasTemplates := func(driver string) bool { return driver == "fake.example.com" || driver == "cpu.example.com" }
 	fake := claiminfo.DriverState{Devices: []claiminfo.Device{
 		{PoolName: "node", DeviceName: "gpu-0", RequestNames: []string{"a"}, CDIDeviceIDs: []string{"k8s.fake.example.com/claim=uid-gpu-0"}},
 		{PoolName: "node", DeviceName: "gpu-1", RequestNames: []string{"b"}, ShareID: new(types.UID("share")), CDIDeviceIDs: []string{"k8s.fake.example.com/claim=uid-gpu-1"}},
 	}}
+	nic := claiminfo.DriverState{Devices: []claiminfo.Device{{PoolName: "node", DeviceName: "nic-0", RequestNames: []string{"d"}}}}
 
-	info := AddTemplates(someClaim("claim"), somePod(), claim, hasTemplates)
+	info := AddTemplates(someClaim("claim"), somePod(), claim, templatesOf{"fake.example.com", "nic.example.com"})
 	require.Equal(t, map[string]claiminfo.DriverState{
-		"fake.example.com": fake, "gpu.example.com": someClaim("claim").DriverState["gpu.example.com"], "cpu.example.com": someClaim("claim").DriverState["cpu.example.com"],
+		"fake.example.com": fake, "nic.example.com": nic,
+		"gpu.example.com": someClaim("claim").DriverState["gpu.example.com"], "cpu.example.com": someClaim("claim").DriverState["cpu.example.com"],
 	}, info.DriverState, "the driver of CPUs is a real one on this node")
 
-	info = AddTemplates(nil, somePod(), claim, func(driver string) bool { return driver == "fake.example.com" })
+	info = AddTemplates(nil, somePod(), claim, templatesOf{"fake.example.com"})
 	require.Equal(t, &claiminfo.Info{ClaimUID: "uid", Namespace: "ns", ClaimName: "claim", DriverState: map[string]claiminfo.DriverState{"fake.example.com": fake}}, info)
 
 	starting := somePod()
 	starting.Status.Conditions = nil
-	require.Nil(t, AddTemplates(nil, starting, claim, hasTemplates))
-	require.Nil(t, AddTemplates(nil, somePod(), nil, hasTemplates))
+	require.Nil(t, AddTemplates(nil, starting, claim, templatesOf{"fake.example.com"}))
+	require.Nil(t, AddTemplates(nil, somePod(), nil, templatesOf{"fake.example.com"}))
 }

@@ -10,7 +10,7 @@ import (
 // same claim.
 func sideBySide(s *scene) {
 	const node, made = "side", "made.example.com"
-	s.Configure("made", harness.WithSpec(harness.Template("made", made, node, harness.GPUs(4)), "claimStatus: {data: {model: H100}}"))
+	s.Configure("made", harness.WithSpec(harness.Template("made", made, node, harness.GPUs(4)), "claimStatus: {data: {model: H100}, cdiDeviceIDs: ['example.com/gpu={{ .Claim.uid }}']}"))
 	d := s.newDriver(node)
 	s.DeviceClass("made", made)
 	s.Eventually(harness.Patience, func() string { return s.Complete(node, map[string]int{made: 4, d.Name: 4}) })

@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -31,8 +32,8 @@ func agentSees(s *scene, d *driver) {
 		require.Equal(s, d.Node, device.GetPoolName())
 		require.Equal(s, s.deviceOf(d.Node, claim.GetClaimName()), device.GetDeviceName())
 		require.Len(s, device.GetCdiDevices(), 1)
-		require.Contains(s, device.GetCdiDevices()[0].GetName(), string(s.Claim(d.Node, claim.GetClaimName()).UID))
-		seen = append(seen, claim.GetClaimName()+" "+device.GetDriverName())
+		id := device.GetCdiDevices()[0].GetName()
+		seen = append(seen, claim.GetClaimName()+" "+device.GetDriverName()+" "+strings.ReplaceAll(id, string(s.Claim(d.Node, claim.GetClaimName()).UID), "UID"))
 	}
-	require.Equal(s, []string{"of-template made.example.com", "of-driver " + d.Name}, seen)
+	require.Equal(s, []string{"of-template made.example.com example.com/gpu=UID", "of-driver " + d.Name + " " + d.Name + "/file=UID-" + s.deviceOf(d.Node, "of-driver")}, seen)
 }

@@ -172,6 +172,7 @@ func (s *story) restartDriver() {
 	s.CreatePod(s.node, harness.NewPod("pod", s.node, harness.FromTemplate))
 	s.Running(s.node, "pod")
 	s.sees("pod")
+	s.answersAsFake("pod")
 
 	s.CreateClaim(s.node, "shared", harness.ClaimSpec(s.node))
 	for _, name := range []string{"first", "second"} {
@@ -182,6 +183,7 @@ func (s *story) restartDriver() {
 	end(s.process, syscall.SIGKILL)
 	s.CreatePod(s.node, harness.NewPod("late", s.node, harness.FromTemplate))
 	s.FailedPrepare(s.node, "late")
+	s.asksWhy("late")
 	s.run("one")
 	s.Running(s.node, "late")
 	require.Equal(s, published, s.slices(), "a driver that comes back at once keeps its slices")
