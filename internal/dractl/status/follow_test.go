@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,30 +24,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
-
-// transcript is what the command writes, safe to read meanwhile.
-type transcript struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-func (w *transcript) Write(text []byte) (int, error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.text.Write(text)
-}
-
-func (w *transcript) String() string {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.text.String()
-}
 
 // following is a command that follows something.
 type following struct {
 	*fake.Clientset
-	out    *transcript
+	out    *runtest.Transcript
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -57,7 +39,7 @@ type following struct {
 func watch(t *testing.T, format output.Format, of func(*command, *fake.Clientset) (*follow.Live, func(context.Context) *view), objects ...runtime.Object) *following {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &following{Clientset: fake.NewClientset(objects...), out: &transcript{}, cancel: cancel, ended: make(chan error, 1)}
+	f := &following{Clientset: fake.NewClientset(objects...), out: &runtest.Transcript{}, cancel: cancel, ended: make(chan error, 1)}
 	c := &command{streams: cli.Streams{Out: f.out, ErrOut: io.Discard}, output: output.Flag{Format: format}}
 	l, look := of(c, f.Clientset)
 	go func() { f.ended <- c.followChanges(ctx, l, look) }()
@@ -171,16 +153,16 @@ func TestFollowClaim(t *testing.T) {
 // changes.
 func TestFollowScreen(t *testing.T) {
 	t.Parallel()
-	out, width, height := &transcript{}, 60, 14
+	out, width, height := &runtest.Transcript{}, 60, 14
 	c := &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: output.Table}}
 	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	f := c.newFollower(func(ctx context.Context) *view { return c.viewOverview(ctx, w) })
 	f.Screen = screen.New(out, func() (int, int, error) { return width, height, nil })
 	shows := func(changes uint64) string {
-		out.text.Reset()
+		out.Take()
 		require.NoError(t, f.Update(t.Context(), changes))
-		return strings.ReplaceAll(out.String(), "\x1b[K", "")
+		return strings.ReplaceAll(out.Take(), "\x1b[K", "")
 	}
 	first := shows(1)
 	require.Contains(t, first, "… and 4 more")
@@ -192,7 +174,7 @@ func TestFollowScreen(t *testing.T) {
 	require.Empty(t, shows(1))
 	w = &world{}
 	require.Contains(t, shows(2), "\x1b[Hno driver has published a ResourceSlice")
-	out.text.Reset()
+	out.Take()
 	require.NoError(t, f.Close())
 	require.Contains(t, out.String(), "\x1b[?25h", "the cursor is back")
 }
@@ -205,7 +187,7 @@ func TestFollowForbidden(t *testing.T) {
 		client.PrependReactor("list", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "", nil)
 		})
-		c := &command{streams: cli.Streams{Out: &transcript{}}, output: output.Flag{Format: output.Table}}
+		c := &command{streams: cli.Streams{Out: &runtest.Transcript{}}, output: output.Flag{Format: output.Table}}
 		l, look := ofCluster(c, client)
 		require.ErrorContains(t, c.followChanges(t.Context(), l, look), "forbidden")
 	})
@@ -222,8 +204,8 @@ func TestFollowLogsNothing(t *testing.T) {
 		})
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-		told, ended := &transcript{}, make(chan error, 1)
-		c := &command{streams: cli.Streams{Out: &transcript{}, ErrOut: told}, output: output.Flag{Format: output.Table}}
+		told, ended := &runtest.Transcript{}, make(chan error, 1)
+		c := &command{streams: cli.Streams{Out: &runtest.Transcript{}, ErrOut: told}, output: output.Flag{Format: output.Table}}
 		l, look := ofCluster(c, client)
 		go func() { ended <- c.followChanges(ctx, l, look) }()
 		afterTicks()

@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
 
 func nodeWithReady(name string, status corev1.ConditionStatus) *corev1.Node {
@@ -111,7 +112,7 @@ func TestNodesForbidden(t *testing.T) {
 		_, err = readCluster(t.Context(), client, "rack=n")
 		require.ErrorContains(t, err, "list nodes: ")
 
-		out, told := &transcript{}, &transcript{}
+		out, told := &runtest.Transcript{}, &runtest.Transcript{}
 		c := &command{streams: cli.Streams{Out: out, ErrOut: told}, output: output.Flag{Format: output.Table}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

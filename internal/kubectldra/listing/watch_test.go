@@ -2,8 +2,6 @@ package listing
 
 import (
 	"context"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,28 +17,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
-
-// buffer is written and read by several goroutines.
-type buffer struct {
-	lock sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(data []byte) (int, error) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	return b.text.Write(data)
-}
-
-// take returns what was written since the last time.
-func (b *buffer) take() string {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	text := b.text.String()
-	b.text.Reset()
-	return text
-}
 
 // states lists Pods with their states.
 func states(q *Question, cluster *usage.Cluster) *Answer {
@@ -62,7 +40,7 @@ func TestWatch(t *testing.T) {
 			objectstest.Pod("wants", "", "wants"), objectstest.Claim("wants", "", nil),
 		}
 		client := fake.NewClientset(objects...)
-		out, errOut := &buffer{}, &buffer{}
+		out, errOut := &runtest.Transcript{}, &runtest.Transcript{}
 		l := &lister{
 			Kind: Kind{"pods", states}, question: Question{Namespace: objectstest.Namespace}, print: printing.NewFlags(),
 			streams: genericiooptions.IOStreams{Out: out, ErrOut: errOut}, reader: reading.NewReaderOf(client),
@@ -71,22 +49,22 @@ func TestWatch(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- l.watch(ctx) }()
 		time.Sleep(5 * time.Second)
-		first := out.take()
+		first := out.Take()
 		require.Regexp(t, `^all\n\nPOD +STATE +SINCE\ntrain +allocated.*\nwants +waiting.*\n$`, first)
 
 		time.Sleep(5 * time.Minute)
-		require.Empty(t, out.take(), "only ages have changed")
+		require.Empty(t, out.Take(), "only ages have changed")
 
 		prepared := objectstest.Pod("train", "a", "train", objectstest.Prepared)
 		_, err := client.CoreV1().Pods(objectstest.Namespace).Update(ctx, prepared, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
-		require.Regexp(t, `^POD +STATE +SINCE\ntrain +prepared.*\n$`, out.take())
+		require.Regexp(t, `^POD +STATE +SINCE\ntrain +prepared.*\n$`, out.Take())
 
 		require.NoError(t, client.CoreV1().Pods(objectstest.Namespace).Delete(ctx, "wants", metav1.DeleteOptions{}))
 		time.Sleep(5 * time.Second)
-		require.Regexp(t, `^POD +STATE +SINCE\nwants +released.*\n$`, out.take())
-		require.Empty(t, errOut.take())
+		require.Regexp(t, `^POD +STATE +SINCE\nwants +released.*\n$`, out.Take())
+		require.Empty(t, errOut.Take())
 		cancel()
 		require.NoError(t, <-ended)
 	})

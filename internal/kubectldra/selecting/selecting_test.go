@@ -3,7 +3,6 @@ package selecting
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/clustertest"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
 
 // restrict makes a client with the rights of a namespace's user, or of none.
@@ -110,24 +110,6 @@ func TestMatchesPattern(t *testing.T) {
 	}
 }
 
-// transcript is what the command writes, safe to read meanwhile.
-type transcript struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-func (w *transcript) Write(text []byte) (int, error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.text.Write(text)
-}
-
-func (w *transcript) String() string {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.text.String()
-}
-
 // TestWatch shows the answer again when a watch reports a change, also to the user of a namespace.
 func TestWatch(t *testing.T) {
 	t.Parallel()
@@ -138,7 +120,7 @@ func TestWatch(t *testing.T) {
 				reader := reading.NewReaderOf(client)
 				_, err := ReadCluster(t.Context(), reader, "team", false)
 				require.NoError(t, err)
-				out, told := &transcript{}, &transcript{}
+				out, told := &runtest.Transcript{}, &runtest.Transcript{}
 				q := NewQuestion(&cobra.Command{Use: "devices"}, reading.NewFlags(), genericiooptions.IOStreams{Out: out, ErrOut: told})
 				require.NoError(t, q.Parse())
 				ctx, cancel := context.WithCancel(t.Context())
