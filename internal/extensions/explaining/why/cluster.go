@@ -17,21 +17,28 @@ import (
 
 // Cluster is what is known of a cluster. Answers say less if parts are nil.
 type Cluster struct {
+	Objects
+
 	// Now is for what is due.
-	Now    time.Time
-	Claims map[types.NamespacedName]*resourcev1.ResourceClaim
+	Now time.Time
 	// Failures are the newest event of each Pod about a claim that cannot be created or prepared, by
 	// the UID of the Pod, and Warnings its newest other warning.
 	Failures, Warnings map[types.UID]*corev1.Event
-	// Nodes are all of them, by name.
-	Nodes     map[string]*corev1.Node
-	Scheduler *simulator.Scheduler
+	Scheduler          *simulator.Scheduler
 	// Sidecar says what kwok-dra does. It is nil in clusters without it.
 	Sidecar Sidecar
-	// Unseen says what could not be read, if anything, and Unread are the resources.
+	// Unseen says what could not be read, if anything.
 	Unseen string
-	Unread []string
+}
+
+// Objects are those of a cluster that Pods with devices depend on.
+type Objects struct {
+	Claims map[types.NamespacedName]*resourcev1.ResourceClaim
+	// Nodes are all of them, by name.
+	Nodes  map[string]*corev1.Node
 	Slices []*resourcev1.ResourceSlice
+	// Unread are the resources that could not be read.
+	Unread []string
 }
 
 // Sidecar says what kwok-dra does for Pods on fake nodes.
@@ -50,7 +57,7 @@ type Sidecar interface {
 // NewCluster makes a Cluster of claims and of events about failures.
 func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Cluster {
 	c := &Cluster{
-		Claims:   map[types.NamespacedName]*resourcev1.ResourceClaim{},
+		Objects:  Objects{Claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}},
 		Failures: map[types.UID]*corev1.Event{}, Warnings: map[types.UID]*corev1.Event{},
 	}
 	for _, claim := range claims {
@@ -84,7 +91,7 @@ func NewWorldCluster(world *simulator.World, events []*corev1.Event) *Cluster {
 }
 
 // isUnread reports whether a resource could not be read.
-func (c *Cluster) isUnread(resource string) bool { return slices.Contains(c.Unread, resource) }
+func (o *Objects) isUnread(resource string) bool { return slices.Contains(o.Unread, resource) }
 
 // Answer says why a Pod does not run yet.
 func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {

@@ -38,13 +38,13 @@ func (c *Cluster) explainEnding(answer *Answer) *Answer {
 }
 
 // describeOverdue says what keeps a Pod on its node beyond its grace period.
-func (c *Cluster) describeOverdue(pod *corev1.Pod) string {
-	claims, silent := c.claimsOf(pod), c.silentDrivers(pod)
+func (o *Objects) describeOverdue(pod *corev1.Pod) string {
+	claims, silent := o.claimsOf(pod), o.silentDrivers(pod)
 	names := make([]string, len(claims))
 	for i, claim := range claims {
 		names[i] = claim.Name
 	}
-	switch reason := c.describeNode(pod.Spec.NodeName); {
+	switch reason := o.describeNode(pod.Spec.NodeName); {
 	case reason != "":
 		return reason + ", so no kubelet ends it"
 	case !haveContainersEnded(pod):
@@ -68,11 +68,11 @@ func haveContainersEnded(pod *corev1.Pod) bool {
 
 // describeNode says that a node does not exist, or that its kubelet does not report. It returns "" for
 // a node that is ready, and where nodes are not known.
-func (c *Cluster) describeNode(name string) string {
-	if c.Nodes == nil || c.isUnread("nodes") {
+func (o *Objects) describeNode(name string) string {
+	if o.Nodes == nil || o.isUnread("nodes") {
 		return ""
 	}
-	node := c.Nodes[name]
+	node := o.Nodes[name]
 	if node == nil {
 		return "node " + name + " does not exist"
 	}
@@ -83,10 +83,10 @@ func (c *Cluster) describeNode(name string) string {
 }
 
 // claimsOf returns the claims of a Pod that exist.
-func (c *Cluster) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+func (o *Objects) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	var claims []*resourcev1.ResourceClaim
 	for _, key := range facts.ClaimKeys(pod) {
-		if claim := c.Claims[key]; claim != nil {
+		if claim := o.Claims[key]; claim != nil {
 			claims = append(claims, claim)
 		}
 	}
@@ -95,19 +95,19 @@ func (c *Cluster) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 
 // silentDrivers says which drivers of the devices of a Pod publish nothing on its node. A driver that
 // is not registered with the kubelet has its slices deleted there.
-func (c *Cluster) silentDrivers(pod *corev1.Pod) []string {
-	if c.Slices == nil && c.Nodes == nil || c.isUnread("resourceslices") {
+func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
+	if o.Slices == nil && o.Nodes == nil || o.isUnread("resourceslices") {
 		return nil
 	}
 	var lines []string
 	seen := map[string]bool{}
-	for _, claim := range c.claimsOf(pod) {
+	for _, claim := range o.claimsOf(pod) {
 		if claim.Status.Allocation == nil {
 			continue
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			driver := claim.Status.Allocation.Devices.Results[i].Driver
-			if !seen[driver] && !c.publishesOn(driver, pod.Spec.NodeName) {
+			if !seen[driver] && !o.publishesOn(driver, pod.Spec.NodeName) {
 				lines = append(lines, fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, pod.Spec.NodeName))
 			}
 			seen[driver] = true
@@ -117,8 +117,8 @@ func (c *Cluster) silentDrivers(pod *corev1.Pod) []string {
 }
 
 // publishesOn reports whether a driver has a slice of a node, or one of no node in particular.
-func (c *Cluster) publishesOn(driver, node string) bool {
-	for _, slice := range c.Slices {
+func (o *Objects) publishesOn(driver, node string) bool {
+	for _, slice := range o.Slices {
 		if name := slice.Spec.NodeName; slice.Spec.Driver == driver && (name == nil || *name == node) {
 			return true
 		}

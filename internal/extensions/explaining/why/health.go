@@ -14,7 +14,7 @@ import (
 
 // describeUnhealthy names the devices of a Pod that its kubelet reports as unhealthy, or that their
 // driver reports as not ready.
-func (c *Cluster) describeUnhealthy(pod *corev1.Pod) []string {
+func (o *Objects) describeUnhealthy(pod *corev1.Pod) []string {
 	var lines []string
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		for _, status := range container.AllocatedResourcesStatus {
@@ -23,7 +23,7 @@ func (c *Cluster) describeUnhealthy(pod *corev1.Pod) []string {
 			}
 		}
 	}
-	for _, claim := range c.claimsOf(pod) {
+	for _, claim := range o.claimsOf(pod) {
 		for i := range claim.Status.Devices {
 			lines = append(lines, describeReady(claim.Name, &claim.Status.Devices[i]))
 		}

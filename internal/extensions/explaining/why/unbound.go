@@ -178,9 +178,9 @@ func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
 
 // bindingConditions returns the binding conditions that are not True, of devices with which a Pod
 // is being bound.
-func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
+func (o *Objects) bindingConditions(pod *corev1.Pod) []string {
 	var pending []string
-	for claim, result := range c.toBeBound(pod) {
+	for claim, result := range o.toBeBound(pod) {
 		entry := facts.EntryOf(claim, facts.ResultID(result))
 		is := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
 		device := result.Driver + "/" + result.Pool + "/" + result.Device
@@ -200,10 +200,10 @@ func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
 }
 
 // toBeBound yields the devices with binding conditions of the allocated claims that are reserved for a Pod.
-func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult] {
+func (o *Objects) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult] {
 	return func(yield func(*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) bool) {
 		for _, key := range facts.ClaimKeys(pod) {
-			claim := c.Claims[key]
+			claim := o.Claims[key]
 			if claim == nil || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {
 				continue
 			}
@@ -218,9 +218,9 @@ func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim
 }
 
 // allocatedAt returns when the devices with which a Pod is being bound were allocated.
-func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
+func (o *Objects) allocatedAt(pod *corev1.Pod) metav1.Time {
 	var at metav1.Time
-	for claim := range c.toBeBound(pod) {
+	for claim := range o.toBeBound(pod) {
 		if known := claim.Status.Allocation.AllocationTimestamp; known != nil && at.Before(known) {
 			at = *known
 		}
