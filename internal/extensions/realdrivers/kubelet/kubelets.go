@@ -19,7 +19,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -84,14 +83,6 @@ func (k *Kubelets) OnChange(node func(name string), pod func(key types.Namespace
 // RunBeside has a function run for each node that has a folder, until the node's context ends. Call RunBeside before Run.
 func (k *Kubelets) RunBeside(run func(ctx context.Context, node, folder string)) {
 	k.beside = append(k.beside, run)
-}
-
-// PreparedClaim returns what the kubelet of a node knows of a claim of real drivers, or nil.
-func (k *Kubelets) PreparedClaim(node string, claim types.NamespacedName) *claiminfo.Info {
-	if n := k.runningNode(node); n != nil {
-		return n.claims.Info(claim)
-	}
-	return nil
 }
 
 // Metrics collects the metrics of plugins.

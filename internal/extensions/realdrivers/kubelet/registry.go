@@ -5,6 +5,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 )
 
 // registry holds the nodes that this replica acts for. Only Kubelets.reconcile changes it, and Run at
@@ -103,4 +107,12 @@ func (r *registry) countPlugins() int {
 		count += n.plugins.Len()
 	}
 	return count
+}
+
+// PreparedClaim returns what the kubelet of a node knows of a claim of real drivers, or nil.
+func (r *registry) PreparedClaim(node string, claim types.NamespacedName) *claiminfo.Info {
+	if n := r.runningNode(node); n != nil {
+		return n.claims.Info(claim)
+	}
+	return nil
 }
