@@ -138,19 +138,19 @@ func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRan
 
 // stateOf returns what the inventory says of a device, by what claims have now. The inventory is
 // taken once between two Pods.
-func (s *Scheduler) stateOf(d device) *inventory.Device {
-	if s.states == nil {
-		s.states = map[structured.DeviceID]*inventory.Device{}
-		for _, item := range sourceOf(s.published, s.claims).Take().Items {
+func (a *allocator) stateOf(d device) *inventory.Device {
+	if a.states == nil {
+		a.states = map[structured.DeviceID]*inventory.Device{}
+		for _, item := range sourceOf(a.published, a.claims).Take().Items {
 			for i := range item.Pools {
 				pool := &item.Pools[i]
 				for j := range pool.Devices {
-					s.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
+					a.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
 				}
 			}
 		}
 	}
-	return s.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
+	return a.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
 }
 
 // sourceOf makes a source of an inventory. All its nodes count as ready: the Scheduler checks their

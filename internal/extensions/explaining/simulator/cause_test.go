@@ -258,7 +258,7 @@ func TestBlockedInRandomWorlds(t *testing.T) {
 			require.NoError(t, err)
 			for _, d := range devices {
 				request := r.request(d)
-				s := &searcher{Scheduler: scheduler, node: n, request: &request, left: []device{d}}
+				s := &searcher{allocator: &scheduler.allocator, node: n, request: &request, left: []device{d}}
 				for _, by := range s.requireBlockedAsAllocated(t, c.name) {
 					counts[strings.Fields(by.Name)[0]]++
 				}

@@ -129,19 +129,19 @@ func (e *eviction) allocationsOf(pod *corev1.Pod) []*resourcev1.AllocationResult
 }
 
 // reservations maps Pods to the allocated claims that are reserved for them.
-func (s *Scheduler) reservations() map[types.UID][]*resourcev1.ResourceClaim {
-	if s.reserved == nil {
-		s.reserved = map[types.UID][]*resourcev1.ResourceClaim{}
-		for _, claim := range s.claims {
+func (a *allocator) reservations() map[types.UID][]*resourcev1.ResourceClaim {
+	if a.reserved == nil {
+		a.reserved = map[types.UID][]*resourcev1.ResourceClaim{}
+		for _, claim := range a.claims {
 			if claim.Status.Allocation == nil {
 				continue
 			}
 			for _, consumer := range claim.Status.ReservedFor {
-				s.reserved[consumer.UID] = append(s.reserved[consumer.UID], claim)
+				a.reserved[consumer.UID] = append(a.reserved[consumer.UID], claim)
 			}
 		}
 	}
-	return s.reserved
+	return a.reserved
 }
 
 // removeAllocated undoes addAllocated.

@@ -37,18 +37,24 @@ var everything = structured.Features{
 
 // Scheduler gives devices to Pods, one Pod after the other.
 type Scheduler struct {
+	allocator
+
+	nodes  []*node
+	kinds  map[string]*kind
+	isLive bool
+}
+
+// allocator finds devices on a node.
+type allocator struct {
 	*catalog
 
 	matcher   *matcher
-	nodes     []*node
 	published *publications
 	allocated structured.AllocatedState
-	kinds     map[string]*kind
 	// states maps devices to what the inventory says of them. It is nil until that is asked for.
 	states map[structured.DeviceID]*inventory.Device
 	// reserved maps Pods to their allocated claims. It is nil until that is asked for.
 	reserved map[types.UID][]*resourcev1.ResourceClaim
-	isLive   bool
 }
 
 // catalog holds the objects by which Pods ask for devices. The Scheduler adds the claims that it
@@ -86,9 +92,7 @@ type Placement struct {
 // NewScheduler makes a Scheduler for a world, which it does not change.
 func NewScheduler(world *World) *Scheduler {
 	s := &Scheduler{
-		catalog:   newCatalog(world),
-		published: newPublications(world.Slices, world.TaintRules),
-		allocated: newAllocated(),
+		allocator: allocator{catalog: newCatalog(world), published: newPublications(world.Slices, world.TaintRules), allocated: newAllocated()},
 		kinds:     map[string]*kind{},
 		isLive:    world.IsLive,
 	}
@@ -237,13 +241,13 @@ func (s *Scheduler) checkAllNodes(ctx context.Context, d *demand) error {
 
 // allocateOn asks the allocator for the devices of a node. It returns nil without an error if the
 // node lacks them.
-func (s *Scheduler) allocateOn(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+func (a *allocator) allocateOn(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
 	if len(claims) == 0 {
 		return []resourcev1.AllocationResult{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, filterTimeout)
 	defer cancel()
-	allocator, err := structured.NewAllocator(ctx, everything, s.allocated, s.classes, n.slices, s.matcher.cel)
+	allocator, err := structured.NewAllocator(ctx, everything, a.allocated, a.classes, n.slices, a.matcher.cel)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ const inCompletePools, leave = "in complete pools", " leave"
 
 // searchAlternatives returns, for each alternative of a request, what each step leaves of the
 // devices of a node. The claims in before get their devices first.
-func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
+func (a *allocator) searchAlternatives(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
 	devices, err := n.reachableDevices()
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*r
 	all := alternativesOf(&claim.Spec.Devices.Requests[index])
 	searches := make([]Search, len(all))
 	for i := range all {
-		searcher := searcher{Scheduler: s, node: n, request: &all[i], left: devices}
+		searcher := searcher{allocator: a, node: n, request: &all[i], left: devices}
 		searcher.filterDevices(ctx)
 		if err := searcher.tryAllocator(ctx, before, cutAfterRequest(claim, index), i); err != nil {
 			return searches[:i], err
@@ -48,7 +48,7 @@ func (a *alternative) wantedText() string {
 
 // searcher looks for devices for one alternative of a request.
 type searcher struct {
-	*Scheduler
+	*allocator
 
 	node    *node
 	request *alternative
@@ -207,7 +207,7 @@ func withCount(claim *resourcev1.ResourceClaim, index int, count int64) *resourc
 
 // lacksDevices reports whether a node has too few devices for any of the requests. The allocator
 // would find that out by trying all combinations, which can take long.
-func (s *Scheduler) lacksDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
+func (a *allocator) lacksDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
 	var devices []device
 	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {
@@ -218,7 +218,7 @@ func (s *Scheduler) lacksDevices(ctx context.Context, n *node, claims []*resourc
 			if devices == nil {
 				devices, _ = n.reachableDevices() // what is wrong is for the allocator to say
 			}
-			searcher := searcher{Scheduler: s, node: n, request: &alternativesOf(&claim.Spec.Devices.Requests[i])[0], left: devices}
+			searcher := searcher{allocator: a, node: n, request: &alternativesOf(&claim.Spec.Devices.Requests[i])[0], left: devices}
 			if searcher.filterDevices(ctx); searcher.failure == nil && searcher.hasTooFew() {
 				return true
 			}

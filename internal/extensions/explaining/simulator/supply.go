@@ -147,7 +147,7 @@ func (s *Scheduler) partitionNodes(d *demand) (fit, unfit []*node) {
 
 // supplyOf counts the devices on nodes that an alternative may have.
 func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *alternative) Supply {
-	search := searcher{Scheduler: s, request: request}
+	search := searcher{allocator: &s.allocator, request: request}
 	seen := map[*resourcev1.Device]bool{}
 	for _, n := range nodes {
 		reached, _ := n.reachableDevices() // the refusal of the node says what is wrong

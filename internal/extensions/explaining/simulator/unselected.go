@@ -19,7 +19,7 @@ func (s *Scheduler) describeUnselected(pod *corev1.Pod) string {
 	var missing []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		value := pod.Spec.NodeSelector[key]
-		if !s.hasNode(func(node *corev1.Node) bool { return node.Labels[key] == value }) {
+		if !hasNode(s.nodes, func(node *corev1.Node) bool { return node.Labels[key] == value }) {
 			missing = append(missing, "label "+key+"="+value)
 		}
 	}
@@ -27,7 +27,7 @@ func (s *Scheduler) describeUnselected(pod *corev1.Pod) string {
 		selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchExpressions: []corev1.NodeSelectorRequirement{requirement}},
 		}})
-		if err == nil && !s.hasNode(selector.Match) {
+		if err == nil && !hasNode(s.nodes, selector.Match) {
 			missing = append(missing, strings.TrimSuffix(fmt.Sprintf("label %s %s %s", requirement.Key, requirement.Operator, strings.Join(requirement.Values, ", ")), " "))
 		}
 	}
@@ -50,6 +50,6 @@ func soleRequirements(pod *corev1.Pod) []corev1.NodeSelectorRequirement {
 	return nil
 }
 
-func (s *Scheduler) hasNode(matches func(*corev1.Node) bool) bool {
-	return slices.ContainsFunc(s.nodes, func(n *node) bool { return matches(n.object) })
+func hasNode(nodes []*node, matches func(*corev1.Node) bool) bool {
+	return slices.ContainsFunc(nodes, func(n *node) bool { return matches(n.object) })
 }

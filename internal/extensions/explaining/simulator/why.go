@@ -176,18 +176,18 @@ func cutAfterRequest(claim *resourcev1.ResourceClaim, last int) *resourcev1.Reso
 
 // hasDevices reports whether the node has what is asked for. It does not ask the allocator if too
 // few devices are left.
-func (s *Scheduler) hasDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
-	if s.lacksDevices(ctx, n, claims) {
+func (a *allocator) hasDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+	if a.lacksDevices(ctx, n, claims) {
 		return false, nil
 	}
-	return s.canAllocate(ctx, n, claims)
+	return a.canAllocate(ctx, n, claims)
 }
 
 // canAllocate reports whether the allocator finds devices for all that is asked for.
-func (s *Scheduler) canAllocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+func (a *allocator) canAllocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	results, err := s.allocateOn(ctx, n, claims)
+	results, err := a.allocateOn(ctx, n, claims)
 	if ctx.Err() != nil {
 		return false, errTooManyCombinations
 	}
