@@ -231,7 +231,7 @@ func TestUnseen(t *testing.T) {
 func TestTables(t *testing.T) {
 	shows := func(w *World) func(out io.Writer) error {
 		found, skipped := Check(t.Context(), w)
-		return func(out io.Writer) error { return show(out, summarize(w, found), found, skipped) }
+		return func(out io.Writer) error { return writeFindings(out, summarize(w, found), found, skipped) }
 	}
 	broken := healthy()
 	for _, name := range []string{"idleClaim", "emptyClass", "oddDevice", "unusedClaim"} {

@@ -71,7 +71,7 @@ you may list. The exit code is 1 if there are problems.`,
 
 func printFindings(out io.Writer, format *printing.Flags, w *World, findings []Finding, skipped []string) error {
 	if format.IsForPeople() {
-		return show(out, summarize(w, findings), findings, skipped)
+		return writeFindings(out, summarize(w, findings), findings, skipped)
 	}
 	objects := make([]any, len(findings))
 	for i := range findings {

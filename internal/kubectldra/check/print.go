@@ -52,8 +52,8 @@ func summarize(w *World, findings []Finding) string {
 	return text + " found in " + strings.Join(looked, ", ")
 }
 
-// show prints findings for people, those of one kind together.
-func show(out io.Writer, summary string, findings []Finding, skipped []string) error {
+// writeFindings prints findings for people, those of one kind together.
+func writeFindings(out io.Writer, summary string, findings []Finding, skipped []string) error {
 	var text strings.Builder
 	text.WriteString(summary + "\n")
 	for begin := 0; begin < len(findings); {

@@ -59,7 +59,7 @@ Pod's condition PodReadyToStartContainers is True.`,
 			if err != nil {
 				return err
 			}
-			if err := show(streams.Out, format, stories, time.Now()); err != nil {
+			if err := printStories(streams.Out, format, stories, time.Now()); err != nil {
 				return err
 			}
 			printing.Unseen(streams.ErrOut, reader.Unseen())
@@ -70,8 +70,8 @@ Pod's condition PodReadyToStartContainers is True.`,
 	return command
 }
 
-// show prints stories one below the other.
-func show(out io.Writer, format *printing.Flags, stories []*Story, now time.Time) error {
+// printStories prints stories one below the other.
+func printStories(out io.Writer, format *printing.Flags, stories []*Story, now time.Time) error {
 	if !format.IsForPeople() {
 		objects := make([]any, len(stories))
 		for i := range stories {

@@ -37,7 +37,7 @@ func TestTables(t *testing.T) {
 			for _, name := range names {
 				stories = append(stories, tellOf(name))
 			}
-			return show(out, printing.NewFlags(), stories, objectstest.Now)
+			return printStories(out, printing.NewFlags(), stories, objectstest.Now)
 		}
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{

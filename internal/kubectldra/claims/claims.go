@@ -47,12 +47,12 @@ The state of a claim is the worst of its devices for its Pods:
   # What happens to claims from now on
   kubectl dra claims -w`,
 	}
-	listing.AddTo(command, listing.Kind{Name: "claims", Answer: answer}, reach, streams)
+	listing.AddTo(command, listing.Kind{Name: "claims", Answer: chooseClaims}, reach, streams)
 	return command
 }
 
-// answer finds the claims that are asked for.
-func answer(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
+// chooseClaims finds the claims that are asked for.
+func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 	var chosen []*usage.Claim
 	found := map[string]bool{}
 	for _, claim := range cluster.ListClaims() {

@@ -18,7 +18,7 @@ import (
 func ask(change func(*listing.Question)) *listing.Answer {
 	q := &listing.Question{Namespace: objectstest.Namespace, Now: objectstest.Now}
 	change(q)
-	return answer(q, usage.NewCluster(objectstest.Objects()))
+	return chooseClaims(q, usage.NewCluster(objectstest.Objects()))
 }
 
 // TestTables renders each table of the package.
@@ -68,7 +68,7 @@ func TestChoosing(t *testing.T) {
 			require.EqualError(t, a.Missing, test.missing)
 		})
 	}
-	require.Equal(t, "There is no claim in namespace none", answer(&listing.Question{Namespace: "none"}, usage.NewCluster(usage.Objects{})).Nothing)
+	require.Equal(t, "There is no claim in namespace none", chooseClaims(&listing.Question{Namespace: "none"}, usage.NewCluster(usage.Objects{})).Nothing)
 }
 
 // TestObjects has what programs read.

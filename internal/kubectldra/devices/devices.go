@@ -57,7 +57,7 @@ SINCE is how long the claim has the device, or how long the device is tainted. I
 	command.Flags().StringSliceVarP(&columns, "attribute-columns", "L", nil, "Attributes to show as columns, with or without their domain.")
 	command.RunE = func(command *cobra.Command, names []string) error {
 		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer {
-			return answer(c, &q.Flags, names, columns, time.Now())
+			return chooseDevices(c, &q.Flags, names, columns, time.Now())
 		})
 	}
 	return command
@@ -77,7 +77,7 @@ type Device struct {
 // ResourceName is the name that the command reads.
 func (d Device) ResourceName() string { return d.Driver + "/" + d.Pool + "/" + d.Name }
 
-func answer(c *selecting.Cluster, chosen *selecting.Flags, names, columns []string, now time.Time) *selecting.Answer {
+func chooseDevices(c *selecting.Cluster, chosen *selecting.Flags, names, columns []string, now time.Time) *selecting.Answer {
 	times := c.AllocationTimes()
 	var found []Device
 	for _, device := range c.ListDevices() {

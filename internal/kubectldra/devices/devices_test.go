@@ -27,7 +27,7 @@ func ask(t *testing.T, columns, names []string, arguments ...string) *selecting.
 	q.AddDeviceFlagsTo(command)
 	require.NoError(t, command.ParseFlags(arguments))
 	require.NoError(t, q.Parse())
-	return answer(c, &q.Flags, names, columns, clustertest.Start.Add(time.Hour))
+	return chooseDevices(c, &q.Flags, names, columns, clustertest.Start.Add(time.Hour))
 }
 
 func printed(t *testing.T, a *selecting.Answer, layout output.Layout) string {

@@ -92,7 +92,7 @@ func (c *command) runFit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.show(verdicts); err != nil {
+	if err := c.printVerdicts(verdicts); err != nil {
 		return err
 	}
 	printing.Unseen(c.streams.ErrOut, reader.Unseen())

@@ -80,7 +80,7 @@ func judgeFile(t *testing.T, client *fake.Clientset, content string, arguments .
 func show(t *testing.T, c *command, out *strings.Builder, verdicts []*Verdict) string {
 	t.Helper()
 	out.Reset()
-	require.NoError(t, c.show(verdicts))
+	require.NoError(t, c.printVerdicts(verdicts))
 	return out.String()
 }
 

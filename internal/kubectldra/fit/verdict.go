@@ -109,8 +109,8 @@ func unconsidered(pod *corev1.Pod) []string {
 	return rules
 }
 
-// show prints verdicts: one in sentences, and several in a table, with what is wrong with those that do not fit.
-func (c *command) show(verdicts []*Verdict) error {
+// printVerdicts prints verdicts: one in sentences, and several in a table, with what is wrong with those that do not fit.
+func (c *command) printVerdicts(verdicts []*Verdict) error {
 	if !c.print.IsForPeople() {
 		var objects []any
 		for _, verdict := range verdicts {

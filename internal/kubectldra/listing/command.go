@@ -63,16 +63,16 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 		if err != nil {
 			return err
 		}
-		return l.show(objects)
+		return l.printAnswer(objects)
 	}
 }
 
-// show prints the answer, and then what it lacks.
-func (l *lister) show(objects usage.Objects) error {
+// printAnswer prints the answer, and then what it lacks.
+func (l *lister) printAnswer(objects usage.Objects) error {
 	if l.isBlind(objects) {
 		return refuseBlind(l.reader.Unseen())
 	}
-	answer := l.answer(objects)
+	answer := l.chooseRows(objects)
 	if len(answer.Rows) > 0 || !l.print.IsForPeople() {
 		if err := l.printRows(answer, answer.Rows); err != nil {
 			return err
@@ -107,7 +107,7 @@ func refuseBlind(unseen []reading.Unseen) error {
 	return errors.New(strings.Join(reasons, "\n"))
 }
 
-func (l *lister) answer(objects usage.Objects) *Answer {
+func (l *lister) chooseRows(objects usage.Objects) *Answer {
 	l.question.Now = time.Now()
 	return l.Answer(&l.question, usage.NewCluster(l.selectClaims(objects)))
 }

@@ -56,7 +56,7 @@ func (l *lister) watch(ctx context.Context) (err error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if err := w.show(f); err != nil {
+		if err := w.printChanges(f); err != nil {
 			return err
 		}
 		select {
@@ -70,8 +70,8 @@ func (l *lister) watch(ctx context.Context) (err error) {
 	}
 }
 
-// show shows what is known, once all has been read.
-func (w *watched) show(f *follower) error {
+// printChanges shows what is known, once all has been read.
+func (w *watched) printChanges(f *follower) error {
 	if !w.hasSynced() {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (f *follower) update(changes uint64, objects func() usage.Objects) error {
 		return nil
 	}
 	f.seen = changes
-	answer := f.answer(objects())
+	answer := f.chooseRows(objects())
 	if f.screen != nil {
 		f.shown = map[string]Row{}
 		return f.redraw(answer)

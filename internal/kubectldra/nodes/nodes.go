@@ -48,7 +48,7 @@ kubectl dra devices --help says what the states are.`,
 		for i := range names {
 			names[i] = names[i][strings.IndexByte(names[i], '/')+1:]
 		}
-		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return answer(c, &q.Flags, names, columns) })
+		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return chooseNodes(c, &q.Flags, names, columns) })
 	}
 	return command
 }
@@ -73,7 +73,7 @@ type Node struct {
 // ResourceName is kubectl's name of the node.
 func (n Node) ResourceName() string { return "node/" + cmp.Or(n.Name, "<shared>") }
 
-func answer(c *selecting.Cluster, chosen *selecting.Flags, names, columns []string) *selecting.Answer {
+func chooseNodes(c *selecting.Cluster, chosen *selecting.Flags, names, columns []string) *selecting.Answer {
 	found := sumUpNodes(c, chosen, names)
 	if len(found) == 0 {
 		headline := chosen.DescribeNothing(c)

@@ -25,7 +25,7 @@ func ask(t *testing.T, columns, names []string, arguments ...string) string {
 	q.AddDeviceFlagsTo(command)
 	require.NoError(t, command.ParseFlags(arguments))
 	require.NoError(t, q.Parse())
-	a := answer(c, &q.Flags, names, columns)
+	a := chooseNodes(c, &q.Flags, names, columns)
 	var out strings.Builder
 	require.NoError(t, a.Tables.Print(&out, output.Layout{}))
 	return a.Headline + "\n" + out.String()

@@ -45,7 +45,7 @@ tainted or failing.`,
 	var labels []string
 	command.Flags().StringSliceVarP(&labels, "label-columns", "L", nil, "Labels of nodes by which devices are counted, instead of the label of the node pool.")
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return answer(c, &q.Flags, labels) })
+		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return summarizeDevices(c, &q.Flags, labels) })
 	}
 	return command
 }
@@ -67,7 +67,7 @@ type Total struct {
 // separator is between the values of labels in the name of a group.
 const separator = "\x00"
 
-func answer(c *selecting.Cluster, chosen *selecting.Flags, labels []string) *selecting.Answer {
+func summarizeDevices(c *selecting.Cluster, chosen *selecting.Flags, labels []string) *selecting.Answer {
 	isGivenLabels := len(labels) > 0
 	if !isGivenLabels {
 		labels = findNodePoolLabel(c)

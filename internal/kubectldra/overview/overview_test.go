@@ -26,7 +26,7 @@ func ask(t *testing.T, objects []runtime.Object, labels []string, arguments ...s
 	q := selecting.NewQuestion(command, reading.NewFlags(), genericiooptions.IOStreams{})
 	require.NoError(t, command.ParseFlags(arguments))
 	require.NoError(t, q.Parse())
-	return answer(c, &q.Flags, labels)
+	return summarizeDevices(c, &q.Flags, labels)
 }
 
 func printed(t *testing.T, a *selecting.Answer) string {

@@ -48,12 +48,12 @@ The state of a device is, for its Pod:
   # The Pods on a kind of device
   kubectl dra pods -A --attribute model=*H100*`,
 	}
-	listing.AddTo(command, listing.Kind{Name: "pods", Answer: answer}, reach, streams)
+	listing.AddTo(command, listing.Kind{Name: "pods", Answer: choosePods}, reach, streams)
 	return command
 }
 
-// answer finds the devices of the Pods that are asked for.
-func answer(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
+// choosePods finds the devices of the Pods that are asked for.
+func choosePods(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 	var chosen []*usage.Use
 	named := map[string]bool{}
 	for _, use := range cluster.ListUses() {

@@ -18,7 +18,7 @@ import (
 func ask(change func(*listing.Question)) *listing.Answer {
 	q := &listing.Question{Namespace: objectstest.Namespace, Now: objectstest.Now}
 	change(q)
-	return answer(q, usage.NewCluster(objectstest.Objects()))
+	return choosePods(q, usage.NewCluster(objectstest.Objects()))
 }
 
 // TestTables renders each table of the package.

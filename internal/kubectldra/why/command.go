@@ -104,17 +104,17 @@ func (c *command) runWhy(ctx context.Context, arguments []string) error {
 	if err := asked.resolve(ctx, subjects, c.selector); err != nil {
 		return err
 	}
-	answers, err := asked.answer(ctx)
+	answers, err := asked.findReasons(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.show(asked, answers)
+	err = c.printAnswers(asked, answers)
 	printing.Unseen(c.streams.ErrOut, reader.Unseen())
 	return err
 }
 
-// show prints the answers about named Pods and claims one by one, and groups others.
-func (c *command) show(asked *question, answers []*why.Answer) error {
+// printAnswers prints the answers about named Pods and claims one by one, and groups others.
+func (c *command) printAnswers(asked *question, answers []*why.Answer) error {
 	groups := why.Groups(slices.DeleteFunc(slices.Clone(answers), func(a *why.Answer) bool { return asked.isNamed || !a.Waits() }))
 	if !c.print.IsForPeople() {
 		var objects []any

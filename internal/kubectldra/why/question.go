@@ -91,8 +91,8 @@ func (q *question) resolveWorkload(ctx context.Context, named subject, isOnly bo
 	return nil
 }
 
-// answer reads what the answers need, and answers.
-func (q *question) answer(ctx context.Context) ([]*why.Answer, error) {
+// findReasons reads what the answers need, and answers.
+func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 	seen := &snapshot.Snapshot{Reader: q.reader, Namespace: q.namespace}
 	asked := slices.Concat(q.pods, q.usersOfClaims())
 	isUnscheduled := func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" && !facts.IsTerminal(pod) }

@@ -69,9 +69,9 @@ func ask(t *testing.T, client *fake.Clientset, arguments ...string) (string, err
 	if err := q.resolve(t.Context(), subjects, ""); err != nil {
 		return "", err
 	}
-	answers, err := q.answer(t.Context())
+	answers, err := q.findReasons(t.Context())
 	require.NoError(t, err)
-	err = c.show(q, answers)
+	err = c.printAnswers(q, answers)
 	for _, unseen := range q.reader.Unseen() {
 		out.WriteString(printing.DescribeUnseen(unseen) + "\n")
 	}
