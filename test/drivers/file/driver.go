@@ -192,15 +192,14 @@ func (d *Driver) prepareClaim(claim *resourcev1.ResourceClaim) ([]kubeletplugin.
 			id += "-" + string(*result.ShareID)
 		}
 		spec.addDevice(id, d.onHost(result.Device), cmp.Or(d.Files, "/devices"))
-		index, err := indexOf(result.Device)
-		if err != nil {
-			return nil, err
-		}
-		devices = append(devices, kubeletplugin.Device{
+		device := kubeletplugin.Device{
 			Requests: []string{result.Request}, PoolName: result.Pool, DeviceName: result.Device,
 			CDIDeviceIDs: []string{spec.Kind + "=" + id}, ShareID: result.ShareID,
-			Metadata: &kubeletplugin.DeviceMetadata{Attributes: attributesOf(index)},
-		})
+		}
+		if index, err := indexOf(result.Device); err == nil { // others may publish devices in the driver's name
+			device.Metadata = &kubeletplugin.DeviceMetadata{Attributes: attributesOf(index)}
+		}
+		devices = append(devices, device)
 	}
 	content, err := json.Marshal(spec)
 	if err != nil {
