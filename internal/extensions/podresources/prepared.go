@@ -1,6 +1,8 @@
 package podresources
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -40,8 +42,6 @@ func AddTemplates(info *claiminfo.Info, pod *corev1.Pod, claim *resourcev1.Resou
 	if info == nil {
 		info = &claiminfo.Info{ClaimUID: claim.UID, ClaimName: claim.Name, Namespace: claim.Namespace, DriverState: map[string]claiminfo.DriverState{}}
 	}
-	for driver, state := range added {
-		info.DriverState[driver] = state
-	}
+	maps.Copy(info.DriverState, added)
 	return info
 }
