@@ -47,7 +47,7 @@ func (s *story) asksWhy(pod string) {
 }
 
 // names are what differs between two Pods: their node and namespace, UUIDs, the generated part of a claim's name, and times.
-var names = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|gpu-[0-9]+|\bgpu(-fake)?\b(\.example)?|-[a-z0-9]{5}\b|[0-9-]+T[0-9:]+Z|\([0-9]+[a-z]+\)`)
+var names = regexp.MustCompile(`(gpu-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|gpu-[0-9]+|\bgpu(-fake)?\b(\.example)?|-[a-z0-9]{5}\b|[0-9-]+T[0-9:]+Z|\([0-9]+[a-z]+\)`)
 
 // answerTo is what kubectl dra says, without names.
 func (s *story) answerTo(namespace string, question ...string) string {
