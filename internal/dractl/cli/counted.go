@@ -15,3 +15,11 @@ func Counted(kinds map[string]int) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// CountWith names a number of things, such as 1 device or 3 devices.
+func CountWith(count int, one, several string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, several)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Objects are those of a cluster that say what state its devices have.
@@ -32,7 +33,7 @@ type Objects struct {
 }
 
 // FailedPrepare is the reason of the events of a kubelet that cannot prepare.
-const FailedPrepare = "FailedPrepareDynamicResources"
+const FailedPrepare = v1alpha1.ReasonFailedPrepare
 
 // AddReadiness learns which nodes are ready.
 func (o *Objects) AddReadiness(nodes []*corev1.Node) {

@@ -18,9 +18,9 @@ const (
 	maxConnections = 64
 )
 
-// listen makes the socket of a node below its folder, in place of one that was left there. The folder belongs to a node's
+// listenBelow makes the socket of a node below its folder, in place of one that was left there. The folder belongs to a node's
 // drivers too: a link in it leads nowhere.
-func listen(root string) (*listener, error) {
+func listenBelow(root string) (*listener, error) {
 	path := filepath.Join(root, folderName)
 	if err := os.Mkdir(path, 0o755); err != nil && !os.IsExist(err) {
 		return nil, fmt.Errorf("make the folder of the PodResources socket: %w", err)

@@ -67,7 +67,7 @@ func (s *Server) ServeNode(ctx context.Context, node, folder string) {
 
 // serve answers until ctx ends, or the socket fails.
 func (s *Server) serve(ctx context.Context, node, folder string) error {
-	socket, err := listen(folder)
+	socket, err := listenBelow(folder)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func TestListen(t *testing.T) {
 	}
 	folder := newFolder()
 	for range 2 { // after a crash the socket is still there
-		made, err := listen(folder)
+		made, err := listenBelow(folder)
 		require.NoError(t, err)
 		require.NoError(t, made.Close())
 		require.FileExists(t, filepath.Join(folder, "pod-resources", "kubelet.sock"))
@@ -135,7 +135,7 @@ func TestListen(t *testing.T) {
 
 	folder, elsewhere := newFolder(), newFolder()
 	require.NoError(t, os.Symlink(elsewhere, filepath.Join(folder, "pod-resources")))
-	_, err := listen(folder)
+	_, err := listenBelow(folder)
 	require.ErrorContains(t, err, "it must be a folder")
 	entries, err := os.ReadDir(elsewhere)
 	require.NoError(t, err)
@@ -144,6 +144,6 @@ func TestListen(t *testing.T) {
 	folder = newFolder()
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "pod-resources"), 0o750))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "pod-resources", "kubelet.sock"), nil, 0o600))
-	_, err = listen(folder)
+	_, err = listenBelow(folder)
 	require.ErrorContains(t, err, "kubelet.sock: there is something else: remove it")
 }

@@ -231,7 +231,7 @@ func TestUnseen(t *testing.T) {
 func TestTables(t *testing.T) {
 	shows := func(w *World) func(out io.Writer) error {
 		found, skipped := Check(t.Context(), w)
-		return func(out io.Writer) error { return writeFindings(out, summarize(w, found), found, skipped) }
+		return func(out io.Writer) error { return writeFindings(out, countFindings(w, found), found, skipped) }
 	}
 	broken := healthy()
 	for _, name := range []string{"idleClaim", "emptyClass", "oddDevice", "unusedClaim"} {
@@ -245,9 +245,9 @@ func TestTables(t *testing.T) {
 	unseen.Slices, unseen.IsWithoutSlices = nil, true
 	tabletest.Golden(t, map[string]func(out io.Writer) error{"show": shows(broken), "show-healthy": shows(healthy()), "show-unseen": shows(unseen)}, tabletest.Node)
 	unseen.Namespace = "ml"
-	require.Equal(t, "No problems found in 1 claim in namespace ml", summarize(unseen, nil))
+	require.Equal(t, "No problems found in 1 claim in namespace ml", countFindings(unseen, nil))
 	unseen.IsWithoutClaims = true
-	require.Equal(t, "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", summarize(unseen, nil))
+	require.Equal(t, "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", countFindings(unseen, nil))
 }
 
 // TestRead: a user of one namespace gets what can be said of its claims, and slices are read once.
@@ -259,7 +259,7 @@ func TestRead(t *testing.T) {
 		isForbidden := resource == "nodes" || action.GetNamespace() == "" && slices.Contains([]string{"pods", "resourceclaims", "resourceclaimtemplates"}, resource)
 		return isForbidden, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
 	})
-	w, err := read(t.Context(), reading.NewReaderOf(client), "ml", false)
+	w, err := readWorld(t.Context(), reading.NewReaderOf(client), "ml", false)
 	require.NoError(t, err)
 	require.Equal(t, "ml", w.Namespace)
 	require.Len(t, w.Claims, 1)

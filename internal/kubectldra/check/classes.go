@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/listing"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
@@ -72,7 +73,7 @@ func findEmptyClasses(ctx context.Context, w *World) []Finding {
 	for _, class := range simulator.FindEmptyClasses(ctx, w.Classes, w.Slices) {
 		var left []string
 		for _, selector := range class.Left {
-			left = append(left, fmt.Sprintf("%s leaves %s", strings.Join(strings.Fields(selector.Expression), " "), countOf(selector.Devices, "device")))
+			left = append(left, fmt.Sprintf("%s leaves %s", strings.Join(strings.Fields(selector.Expression), " "), listing.Count(selector.Devices, "device")))
 		}
 		finding := Finding{Level: Hint, Object: class.Name, Evidence: strings.Join(left, ", then "), Fix: "kubectl edit deviceclass " + class.Name}
 		if class.Failure != "" {

@@ -50,7 +50,7 @@ you may list. The exit code is 1 if there are problems.`,
 			if err != nil {
 				return err
 			}
-			w, err := read(command.Context(), reader, own, command.Flags().Changed("namespace"))
+			w, err := readWorld(command.Context(), reader, own, command.Flags().Changed("namespace"))
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ you may list. The exit code is 1 if there are problems.`,
 
 func printFindings(out io.Writer, format *printing.Flags, w *World, findings []Finding, skipped []string) error {
 	if format.IsForPeople() {
-		return writeFindings(out, summarize(w, findings), findings, skipped)
+		return writeFindings(out, countFindings(w, findings), findings, skipped)
 	}
 	objects := make([]any, len(findings))
 	for i := range findings {
@@ -80,8 +80,8 @@ func printFindings(out io.Writer, format *printing.Flags, w *World, findings []F
 	return format.Print(out, nil, objects)
 }
 
-// read reads a cluster. Where the user may not list the claims of all namespaces, those of the user's own are read.
-func read(ctx context.Context, reader *reading.Reader, own string, isOwnOnly bool) (*World, error) {
+// readWorld reads a cluster. Where the user may not list the claims of all namespaces, those of the user's own are read.
+func readWorld(ctx context.Context, reader *reading.Reader, own string, isOwnOnly bool) (*World, error) {
 	w := &World{Now: time.Now(), Unseen: map[string]bool{}}
 	if isOwnOnly {
 		w.Namespace = own

@@ -11,6 +11,8 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/listing"
 )
 
 // writingTime is how long a driver may take to write the slices of a pool.
@@ -139,7 +141,7 @@ func (p *pool) contradictions() []string {
 	first := p.newest[0]
 	for _, slice := range p.newest {
 		if count := slice.Spec.Pool.ResourceSliceCount; count != first.Spec.Pool.ResourceSliceCount {
-			all = append(all, fmt.Sprintf("slice %s says that the pool has %s, and %s says %d", first.Name, countOf(int(first.Spec.Pool.ResourceSliceCount), "slice"), slice.Name, count))
+			all = append(all, fmt.Sprintf("slice %s says that the pool has %s, and %s says %d", first.Name, listing.Count(int(first.Spec.Pool.ResourceSliceCount), "slice"), slice.Name, count))
 		}
 		for i := range slice.Spec.Devices {
 			name := slice.Spec.Devices[i].Name

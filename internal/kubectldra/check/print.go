@@ -19,28 +19,25 @@ const mostNamed = 3
 
 func firstFew(names []string) string { return cli.FirstFew(names, mostNamed) }
 
-// countOf is a number of things.
-func countOf(count int, noun string) string { return listing.Count(count, noun) }
-
-// summarize is the answer in one line.
-func summarize(w *World, findings []Finding) string {
+// countFindings is the answer in one line.
+func countFindings(w *World, findings []Finding) string {
 	counts := map[Level]int{}
 	for i := range findings {
 		counts[findings[i].Level]++
 	}
 	text := "No problems"
 	if counts[Problem] > 0 {
-		text = countOf(counts[Problem], "problem")
+		text = listing.Count(counts[Problem], "problem")
 	}
 	if counts[Hint] > 0 {
-		text += " and " + countOf(counts[Hint], "hint")
+		text += " and " + listing.Count(counts[Hint], "hint")
 	}
 	var looked []string
 	if !w.IsWithoutSlices {
-		looked = append(looked, fmt.Sprintf("%s with %s", countOf(len(w.pools), "pool"), countOf(len(w.listDevices()), "device")))
+		looked = append(looked, fmt.Sprintf("%s with %s", listing.Count(len(w.pools), "pool"), listing.Count(len(w.listDevices()), "device")))
 	}
 	if !w.IsWithoutClaims {
-		claims := countOf(len(w.Claims), "claim")
+		claims := listing.Count(len(w.Claims), "claim")
 		if w.Namespace != "" {
 			claims += " in namespace " + w.Namespace
 		}

@@ -84,7 +84,7 @@ func printStories(out io.Writer, format *printing.Flags, stories []*Story, now t
 		if i > 0 {
 			separator = "\n"
 		}
-		if err := output.Text(out, separator+story.describe(now)+"\n"); err != nil {
+		if err := output.Text(out, separator+story.describeStory(now)+"\n"); err != nil {
 			return err
 		}
 		if err := format.Print(out, output.Tables{steps.StepTable(story.Steps)}, nil); err != nil {

@@ -59,8 +59,8 @@ func describePod(pod *corev1.Pod, consumer resourcev1.ResourceClaimConsumerRefer
 	return pod.Spec.NodeName, string(pod.Status.Phase)
 }
 
-// headline is the answer in one line.
-func (s *Story) headline(now time.Time) string {
+// describeState is the answer in one line.
+func (s *Story) describeState(now time.Time) string {
 	text := fmt.Sprintf("Claim %s/%s is %s", s.Namespace, s.Name, s.State)
 	if s.Since != nil {
 		text += " since " + duration.HumanDuration(now.Sub(*s.Since))
@@ -89,10 +89,10 @@ func nounOf(pods []string) string {
 	return "Pods "
 }
 
-// describe is the headline, and the lines before the steps: why, who holds the claim, and what keeps it from being
+// describeStory is the state, and the lines before the steps: why, who holds the claim, and what keeps it from being
 // deleted.
-func (s *Story) describe(now time.Time) string {
-	lines := []string{s.headline(now)}
+func (s *Story) describeStory(now time.Time) string {
+	lines := []string{s.describeState(now)}
 	if s.State == usage.Waiting {
 		lines = append(lines, fmt.Sprintf("  %s%s for it: kubectl dra why %s -n %s", nounOf(s.Pods), strings.Join(s.Pods, ", ")+waitOrWaits(s.Pods), s.Pods[0], s.Namespace))
 	}

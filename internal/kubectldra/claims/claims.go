@@ -68,8 +68,7 @@ func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 			chosen = append(chosen, claim)
 		}
 	}
-	a := &listing.Answer{Title: summarize(chosen), Columns: claimColumns(q.Namespace == ""), Nothing: "There is no claim " + q.DescribeScope()}
-	a.AgeColumn = slices.IndexFunc(a.Columns, func(column output.Column) bool { return column.Name == "since" })
+	a := &listing.Answer{Title: countByState(chosen), Columns: claimColumns(q.Namespace == ""), Nothing: "There is no claim " + q.DescribeScope()}
 	for _, claim := range chosen {
 		a.Rows = append(a.Rows, newRow(q, claim))
 	}
@@ -81,8 +80,8 @@ func selectsAnyDevice(q *listing.Question, claim *usage.Claim) bool {
 	return len(claim.Devices) == 0 && q.SelectsDevice(nil) || slices.ContainsFunc(claim.Devices, q.SelectsDevice)
 }
 
-// summarize counts claims by their states: "3 claims: 2 prepared, 1 waiting".
-func summarize(all []*usage.Claim) string {
+// countByState counts claims by their states: "3 claims: 2 prepared, 1 waiting".
+func countByState(all []*usage.Claim) string {
 	counts := map[usage.State]int{}
 	for _, claim := range all {
 		counts[claim.State]++

@@ -92,7 +92,7 @@ func chooseDevices(c *selecting.Cluster, chosen *selecting.Flags, names, columns
 		}
 		return &selecting.Answer{Headline: headline}
 	}
-	a := &selecting.Answer{Headline: headline(found), Tables: output.Tables{table(found, columns, now)}}
+	a := &selecting.Answer{Headline: describeFound(found), Tables: output.Tables{newTable(found, columns, now)}}
 	for _, device := range found {
 		a.Objects = append(a.Objects, device)
 	}
@@ -129,8 +129,8 @@ func sinceWhen(device *clusterdevices.Device, allocated map[string]time.Time) *t
 	return &first
 }
 
-// headline counts the devices by what can be done with them.
-func headline(found []Device) string {
+// describeFound counts the devices by what can be done with them.
+func describeFound(found []Device) string {
 	var counts inventory.Counts
 	gone := 0
 	for i := range found {
@@ -143,7 +143,7 @@ func headline(found []Device) string {
 	return selecting.DescribeCounts(&counts, gone)
 }
 
-func table(found []Device, columns []string, now time.Time) *output.Rows {
+func newTable(found []Device, columns []string, now time.Time) *output.Rows {
 	has := func(is func(*Device) bool) bool {
 		return slices.ContainsFunc(found, func(d Device) bool { return is(&d) })
 	}

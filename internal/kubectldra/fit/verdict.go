@@ -119,7 +119,7 @@ func (c *command) printVerdicts(verdicts []*Verdict) error {
 		return c.print.Print(c.streams.Out, nil, objects)
 	}
 	if len(verdicts) == 1 {
-		return output.Text(c.streams.Out, verdicts[0].describe())
+		return output.Text(c.streams.Out, verdicts[0].describeFit())
 	}
 	fitting := 0
 	table := &output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "devices"}}}
@@ -154,7 +154,7 @@ func describeUnfit(verdicts []*Verdict) string {
 			continue
 		}
 		told[v.Reason] = true
-		text += v.describe()
+		text += v.describeFit()
 	}
 	if more > 0 {
 		text += fmt.Sprintf("and %d more, for the same reasons\n", more)
@@ -170,8 +170,8 @@ func (v *Verdict) deviceNames() []string {
 	return names
 }
 
-// describe says it in sentences.
-func (v *Verdict) describe() string {
+// describeFit says it in sentences.
+func (v *Verdict) describeFit() string {
 	var text strings.Builder
 	if v.Fits {
 		fmt.Fprintf(&text, "Pod %s/%s fits on node %s\n", v.Namespace, v.Pod, v.Node)

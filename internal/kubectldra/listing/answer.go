@@ -2,25 +2,23 @@ package listing
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 )
 
 // Answer is a table, and its rows as objects for programs.
 type Answer struct {
 	// Title is the answer in one line.
-	Title   string
+	Title string
+	// Columns are those of the table. The one named since changes with time alone.
 	Columns []output.Column
-	// AgeColumn is the index of the one that changes with time alone.
-	AgeColumn int
-	Rows      []Row
+	Rows    []Row
 	// Nothing says why there are no rows, if there are none.
 	Nothing string
 	// Missing says which names do not exist, if any.
@@ -41,7 +39,12 @@ type Row struct {
 
 // isShownAs reports whether two rows differ in nothing but their ages.
 func (a *Answer) isShownAs(row, other Row) bool {
-	return slices.Equal(slices.Delete(slices.Clone(row.Cells), a.AgeColumn, a.AgeColumn+1), slices.Delete(slices.Clone(other.Cells), a.AgeColumn, a.AgeColumn+1))
+	for i, column := range a.Columns {
+		if column.Name != "since" && row.Cells[i] != other.Cells[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // Print prints the answer for people: its title, and some of its rows below.
@@ -80,10 +83,7 @@ func (q *Question) Age(since *time.Time) string {
 
 // Count is a number of things, with the noun in the plural where it has to be.
 func Count(count int, noun string) string {
-	if count != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", count, noun)
+	return cli.CountWith(count, noun, noun+"s")
 }
 
 // JoinMissing makes an error of what is missing, if anything.

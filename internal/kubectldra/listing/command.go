@@ -59,7 +59,7 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 		if isWatching {
 			return l.watch(command.Context())
 		}
-		objects, err := l.read(command.Context())
+		objects, err := l.readObjects(command.Context())
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (l *lister) podSelector() string {
 	return ""
 }
 
-// read reads what the question is about.
-func (l *lister) read(ctx context.Context) (objects usage.Objects, err error) {
+// readObjects reads what the question is about.
+func (l *lister) readObjects(ctx context.Context) (objects usage.Objects, err error) {
 	return Read(ctx, l.reader, l.question.Namespace, l.podSelector())
 }

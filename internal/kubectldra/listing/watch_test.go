@@ -22,7 +22,7 @@ import (
 
 // states lists Pods with their states.
 func states(q *Question, cluster *usage.Cluster) *Answer {
-	a := &Answer{Title: "all", Columns: []output.Column{{Name: "pod"}, {Name: "state"}, {Name: "since"}}, AgeColumn: 2, Nothing: "nothing"}
+	a := &Answer{Title: "all", Columns: []output.Column{{Name: "pod"}, {Name: "state"}, {Name: "since"}}, Nothing: "nothing"}
 	for _, use := range cluster.ListUses() {
 		a.Rows = append(a.Rows, Row{
 			Key: use.Pod, Cells: []string{use.Pod, string(use.State), q.Age(use.Since)}, Object: use,

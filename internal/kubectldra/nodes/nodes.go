@@ -84,7 +84,7 @@ func chooseNodes(c *selecting.Cluster, chosen *selecting.Flags, names, columns [
 	}
 	var counts inventory.Counts
 	gone, nodes := 0, map[string]bool{}
-	a := &selecting.Answer{Tables: output.Tables{table(found, columns)}}
+	a := &selecting.Answer{Tables: output.Tables{newTable(found, columns)}}
 	for i := range found {
 		if found[i].Name != "" {
 			nodes[found[i].Name] = true
@@ -95,7 +95,7 @@ func chooseNodes(c *selecting.Cluster, chosen *selecting.Flags, names, columns [
 		}
 		a.Objects = append(a.Objects, found[i])
 	}
-	a.Headline = selecting.CountWith(len(nodes), "node has ", "nodes have ") + selecting.DescribeCounts(&counts, gone)
+	a.Headline = cli.CountWith(len(nodes), "node has ", "nodes have ") + selecting.DescribeCounts(&counts, gone)
 	return a
 }
 
@@ -149,7 +149,7 @@ func (n *Node) addDevice(d *clusterdevices.Device) {
 	n.Pods = append(n.Pods, pods...)
 }
 
-func table(found []Node, columns []string) *output.Rows {
+func newTable(found []Node, columns []string) *output.Rows {
 	has := func(is func(*Node) bool) bool {
 		return slices.ContainsFunc(found, func(n Node) bool { return is(&n) })
 	}
@@ -162,7 +162,7 @@ func table(found []Node, columns []string) *output.Rows {
 		{Name: "free"},
 		{Name: "blocked", Wide: !has(func(n *Node) bool { return n.Devices[inventory.Blocked] > 0 })},
 		{Name: "in use"},
-		{Name: "unhealthy", Wide: !has(func(n *Node) bool { return n.unhealthy() > 0 })},
+		{Name: "unhealthy", Wide: !has(func(n *Node) bool { return n.countUnhealthy() > 0 })},
 		{Name: "pods", Spare: 2},
 	}}
 	for _, name := range columns {
@@ -180,17 +180,17 @@ func table(found []Node, columns []string) *output.Rows {
 		}
 		cells := []string{
 			cmp.Or(n.Name, "<shared>"), ready, n.Driver, product, strconv.Itoa(selecting.Sum(&n.Devices) + n.Gone), strconv.Itoa(n.Devices[inventory.Free]), strconv.Itoa(n.Devices[inventory.Blocked]),
-			strconv.Itoa(selecting.InUse(&n.Devices)), strconv.Itoa(n.unhealthy()), output.OrNone(cli.FirstFew(n.Pods, mostPods)),
+			strconv.Itoa(selecting.InUse(&n.Devices)), strconv.Itoa(n.countUnhealthy()), output.OrNone(cli.FirstFew(n.Pods, mostPods)),
 		}
 		for _, name := range columns {
 			cells = append(cells, output.OrNone(n.Labels[name]))
 		}
 		rows.Add(cells...)
-		if n.NotReady || n.unhealthy() > 0 {
+		if n.NotReady || n.countUnhealthy() > 0 {
 			rows.Mark()
 		}
 	}
 	return rows
 }
 
-func (n *Node) unhealthy() int { return selecting.Unhealthy(&n.Devices) + n.Gone }
+func (n *Node) countUnhealthy() int { return selecting.Unhealthy(&n.Devices) + n.Gone }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -132,7 +133,7 @@ func describeNumber(sorted []Problem) string {
 	if len(sorted) == 0 {
 		return ". No problems"
 	}
-	return ". " + selecting.CountWith(len(sorted), "problem", "problems")
+	return ". " + cli.CountWith(len(sorted), "problem", "problems")
 }
 
 // findNodePoolLabel returns the first label of node pools that any node has, or none.

@@ -65,8 +65,7 @@ func choosePods(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 			chosen = append(chosen, use)
 		}
 	}
-	a := &listing.Answer{Title: summarize(chosen), Columns: podColumns(q.Namespace == ""), Nothing: "No Pod has or wants a device " + q.DescribeScope()}
-	a.AgeColumn = slices.IndexFunc(a.Columns, func(column output.Column) bool { return column.Name == "since" })
+	a := &listing.Answer{Title: countPods(chosen), Columns: podColumns(q.Namespace == ""), Nothing: "No Pod has or wants a device " + q.DescribeScope()}
 	for _, use := range chosen {
 		a.Rows = append(a.Rows, newRow(q, use))
 	}
@@ -74,8 +73,8 @@ func choosePods(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 	return a
 }
 
-// summarize says in one line how many Pods have devices, and how many wait.
-func summarize(uses []*usage.Use) string {
+// countPods says in one line how many Pods have devices, and how many wait.
+func countPods(uses []*usage.Use) string {
 	devices, have, wait := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var waiting *usage.Use
 	for _, use := range uses {
@@ -87,18 +86,11 @@ func summarize(uses []*usage.Use) string {
 			waiting = cmp.Or(waiting, use)
 		}
 	}
-	text := fmt.Sprintf("%s %s %s", listing.Count(len(have), "Pod"), verb(len(have), "has", "have"), listing.Count(len(devices), "device"))
+	text := cli.CountWith(len(have), "Pod has ", "Pods have ") + listing.Count(len(devices), "device")
 	if waiting == nil {
 		return text
 	}
-	return fmt.Sprintf("%s, %d %s: kubectl dra why %s -n %s", text, len(wait), verb(len(wait), "waits", "wait"), waiting.Pod, waiting.Namespace)
-}
-
-func verb(count int, one, many string) string {
-	if count == 1 {
-		return one
-	}
-	return many
+	return fmt.Sprintf("%s, %s: kubectl dra why %s -n %s", text, cli.CountWith(len(wait), "waits", "wait"), waiting.Pod, waiting.Namespace)
 }
 
 func podColumns(hasNamespaces bool) []output.Column {

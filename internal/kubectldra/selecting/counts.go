@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 )
 
@@ -42,5 +43,5 @@ func DescribeCounts(counts *inventory.Counts, gone int) string {
 			parts = append(parts, fmt.Sprintf("%d %s", other.count, other.what))
 		}
 	}
-	return CountWith(Sum(counts)+gone, "device", "devices") + ": " + strings.Join(parts, ", ")
+	return cli.CountWith(Sum(counts)+gone, "device", "devices") + ": " + strings.Join(parts, ", ")
 }

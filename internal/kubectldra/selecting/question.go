@@ -129,11 +129,3 @@ func (q *Question) printAnswer(out io.Writer, a *Answer, layout output.Layout) e
 	_, err := fmt.Fprint(out, foot)
 	return err
 }
-
-// CountWith names a number of things, such as 1 device or 3 devices.
-func CountWith(count int, one, several string) string {
-	if count == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", count, several)
-}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -127,7 +128,7 @@ func TestWatch(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() {
 					ended <- q.follow(ctx, Watch(reader, "team"), func(c *Cluster) *Answer {
-						return &Answer{Headline: CountWith(len(c.Claims), "claim", "claims"), Tables: output.Tables{}}
+						return &Answer{Headline: cli.CountWith(len(c.Claims), "claim", "claims"), Tables: output.Tables{}}
 					}, reader.Unseen())
 				}()
 				wait := func() { time.Sleep(3 * follow.Interval); synctest.Wait() }

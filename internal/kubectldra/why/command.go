@@ -169,7 +169,7 @@ func (q *question) describeNone(answers []*why.Answer) string {
 		return "No Pod waits " + where + ".\n"
 	}
 	if len(answers) == 0 {
-		return q.workload.describe() + " has no Pods: " + q.workload.describeEmpty() + "\n"
+		return q.workload.nameWorkload() + " has no Pods: " + q.workload.describeEmpty() + "\n"
 	}
 	counts := map[string]int{}
 	for _, answer := range answers {
@@ -181,7 +181,7 @@ func (q *question) describeNone(answers []*why.Answer) string {
 			states = append(states, fmt.Sprintf("%d %s", count, state))
 		}
 	}
-	return fmt.Sprintf("No Pod of %s waits: %s.\n", q.workload.describe(), strings.Join(states, ", "))
+	return fmt.Sprintf("No Pod of %s waits: %s.\n", q.workload.nameWorkload(), strings.Join(states, ", "))
 }
 
 // describeSome says how many Pods of a workload wait, if others do not.
@@ -193,5 +193,5 @@ func (q *question) describeSome(groups []*why.Group, all int) string {
 	if q.workload == nil || waiting == all {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d Pods of %s wait.\n", waiting, all, q.workload.describe())
+	return fmt.Sprintf("%d of %d Pods of %s wait.\n", waiting, all, q.workload.nameWorkload())
 }

@@ -72,7 +72,7 @@ type workload struct {
 	problem string
 }
 
-func (w *workload) describe() string { return w.kind + " " + w.name }
+func (w *workload) nameWorkload() string { return w.kind + " " + w.name }
 
 // describeEmpty says why there are no Pods.
 func (w *workload) describeEmpty() string {

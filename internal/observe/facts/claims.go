@@ -87,7 +87,7 @@ func ManagedBy(claim *resourcev1.ResourceClaim, manager string) bool {
 func ConsumingPods(claim *resourcev1.ResourceClaim) []string {
 	var pods []string
 	for _, consumer := range claim.Status.ReservedFor {
-		if consumer.Resource == "pods" && consumer.APIGroup == "" {
+		if IsPod(consumer) {
 			pods = append(pods, consumer.Name)
 		}
 	}
