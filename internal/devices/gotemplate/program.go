@@ -77,8 +77,6 @@ func visitNodes(node parse.Node, visit func(parse.Node)) {
 		for _, inner := range n.Nodes {
 			visitNodes(inner, visit)
 		}
-	case *parse.ActionNode:
-		visitNodes(n.Pipe, visit)
 	case *parse.PipeNode:
 		for _, command := range n.Cmds {
 			for _, argument := range command.Args {
@@ -96,9 +94,12 @@ func visitNodes(node parse.Node, visit func(parse.Node)) {
 	visit(node)
 }
 
-// branchOf returns what if, with and range have in common, or nil for other nodes.
+// branchOf returns what if, with and range have in common, and actions with them, which have a pipeline
+// but no lists. It returns nil for other nodes.
 func branchOf(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
+	case *parse.ActionNode:
+		return &parse.BranchNode{NodeType: parse.NodeAction, Pipe: n.Pipe}
 	case *parse.IfNode:
 		return &n.BranchNode
 	case *parse.WithNode:

@@ -124,7 +124,7 @@ func describeStruct(value any, typ reflect.Type) string {
 	case isList:
 		return "must be an object, not a list"
 	}
-	names, types := jsonFields(typ)
+	names, types := JSONFields(typ)
 	if len(names) == 1 && canDecode(value, types[names[0]]) {
 		return fmt.Sprintf("must be an object; use {%s: %s}", names[0], asPlainText(value))
 	}
