@@ -9,7 +9,10 @@ import (
 	"strings"
 	"text/template/parse"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // program is a parsed template whose loops call chargeRange and chargeRound.
@@ -21,19 +24,22 @@ type program struct {
 
 var errNamed = errors.New("define, block and template are not supported")
 
-// parseProgram parses a template, which errors call by the name, and refuses one that is not
-// supported. It adds the calls that charge for loops.
-func parseProgram(name, source string) (*program, error) {
+// Parse compiles the text, and refuses a template that is invalid or not supported. It adds the calls
+// that charge for loops.
+func (t *Text) Parse() field.ErrorList {
+	if !v1alpha1.IsTemplate(t.Source) {
+		return nil
+	}
+	name, trees := t.Path.String(), map[string]*parse.Tree{}
 	p := &program{tree: parse.New(name)}
 	p.tree.Mode = parse.SkipFuncCheck
-	trees := map[string]*parse.Tree{}
-	if _, err := p.tree.Parse(source, "", "", trees); err != nil {
-		return nil, errors.New("line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
-	}
-	if len(trees) != 1 || trees[name] != p.tree {
-		return nil, errNamed
+	if _, err := p.tree.Parse(t.Source, "", "", trees); err != nil {
+		return t.Refuse("is no valid template: line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
 	}
 	var unsupported error
+	if len(trees) != 1 || trees[name] != p.tree {
+		unsupported = errNamed
+	}
 	visitNodes(p.tree.Root, func(node parse.Node) {
 		switch n := node.(type) {
 		case *parse.TemplateNode:
@@ -49,7 +55,14 @@ func parseProgram(name, source string) (*program, error) {
 	})
 	slices.Sort(p.functions)
 	p.functions = slices.Compact(p.functions)
-	return p, unsupported
+	t.program = p
+	switch {
+	case errors.Is(unsupported, errUnstable):
+		return t.Refuse(unsupported.Error())
+	case unsupported != nil:
+		return t.Refuse("is no valid template: " + unsupported.Error())
+	}
+	return nil
 }
 
 var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}

@@ -28,21 +28,6 @@ type Text struct {
 	program *program
 }
 
-// Parse compiles the text, and refuses a template that is invalid or not supported.
-func (t *Text) Parse() field.ErrorList {
-	if !v1alpha1.IsTemplate(t.Source) {
-		return nil
-	}
-	var err error
-	switch t.program, err = parseProgram(t.Path.String(), t.Source); {
-	case errors.Is(err, errUnstable):
-		return t.Refuse(err.Error())
-	case err != nil:
-		return t.Refuse("is no valid template: " + err.Error())
-	}
-	return nil
-}
-
 // Check compiles the text as Parse does. It also refuses a template that costs too much, or reads
 // a field that data like the sample never have.
 func (t *Text) Check(sample map[string]any) field.ErrorList {
