@@ -112,8 +112,6 @@ func decodeValue(value any, typ reflect.Type) error {
 	return sigsjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface())
 }
 
-func canDecode(value any, typ reflect.Type) bool { return decodeValue(value, typ) == nil }
-
 // JSONFields returns the names of a struct's fields in JSON, in their order, and their types.
 func JSONFields(typ reflect.Type) (names []string, types map[string]reflect.Type) {
 	types = map[string]reflect.Type{}
