@@ -2,7 +2,6 @@ package gotemplate
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -142,11 +141,7 @@ func (b *budget) chargeCalls(function any, cost callCost) any {
 	}).Interface()
 }
 
-// errUnstable refuses functions whose results differ from call to call: every reconciliation would
-// rewrite every slice.
-var errUnstable = errors.New("uses a function whose result differs from call to call; use uuid or values of .Node instead")
-
-// unstableFunctions and mutatingFunctions are functions of kwok that templates may not call.
+// These are functions of kwok that templates may not call: the results of unstableFunctions differ from call to call.
 var (
 	unstableFunctions = sets.New(strings.Fields(`Now StartTime ago bcrypt date dateInZone date_in_zone encryptAES env expandenv genCA genCAWithKey
 genPrivateKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey getHostByName htmlDate

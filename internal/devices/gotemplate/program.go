@@ -2,7 +2,6 @@ package gotemplate
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +21,8 @@ type program struct {
 	functions []string
 }
 
-var errNamed = errors.New("define, block and template are not supported")
+// namedNotSupported refuses a template that has others in it.
+const namedNotSupported = "is no valid template: define, block and template are not supported"
 
 // Parse compiles the text, and refuses a template that is invalid or not supported. It adds the calls
 // that charge for loops.
@@ -36,16 +36,16 @@ func (t *Text) Parse() field.ErrorList {
 	if _, err := p.tree.Parse(t.Source, "", "", trees); err != nil {
 		return t.Refuse("is no valid template: line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
 	}
-	var unsupported error
+	problem := ""
 	if len(trees) != 1 || trees[name] != p.tree {
-		unsupported = errNamed
+		problem = namedNotSupported
 	}
 	visitNodes(p.tree.Root, func(node parse.Node) {
 		switch n := node.(type) {
 		case *parse.TemplateNode:
-			unsupported = errNamed
+			problem = namedNotSupported
 		case *parse.IdentifierNode:
-			unsupported = cmp.Or(unsupported, checkFunction(n.Ident))
+			problem = cmp.Or(problem, checkFunction(n.Ident))
 			p.functions = append(p.functions, n.Ident)
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
@@ -56,11 +56,8 @@ func (t *Text) Parse() field.ErrorList {
 	slices.Sort(p.functions)
 	p.functions = slices.Compact(p.functions)
 	t.program = p
-	switch {
-	case errors.Is(unsupported, errUnstable):
-		return t.Refuse(unsupported.Error())
-	case unsupported != nil:
-		return t.Refuse("is no valid template: " + unsupported.Error())
+	if problem != "" {
+		return t.Refuse(problem)
 	}
 	return nil
 }
@@ -123,18 +120,19 @@ func branchOf(node parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// checkFunction refuses a function that templates may not call.
-func checkFunction(name string) error {
-	switch _, ok := functionCosts[name]; {
-	case ok:
-		return nil
-	case unstableFunctions.Has(name):
-		return errUnstable
+// checkFunction says why templates may not call a function, or returns "".
+func checkFunction(name string) string {
+	if _, isSupported := functionCosts[name]; isSupported {
+		return ""
+	}
+	fix := "docs/reference/templates.md lists those that are"
+	switch nearest := suggest.Nearest(name, functionNames); {
+	case unstableFunctions.Has(name): // every reconciliation would rewrite every slice
+		return "uses a function whose result differs from call to call; use uuid or values of .Node instead"
 	case mutatingFunctions.Has(name):
-		return fmt.Errorf("function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
+		return fmt.Sprintf("is no valid template: function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
+	case nearest != "":
+		fix = "did you mean " + nearest + "?"
 	}
-	if nearest := suggest.Nearest(name, functionNames); nearest != "" {
-		return fmt.Errorf("function %q is not supported; did you mean %s?", name, nearest)
-	}
-	return fmt.Errorf("function %q is not supported; docs/reference/templates.md lists those that are", name)
+	return fmt.Sprintf("is no valid template: function %q is not supported; %s", name, fix)
 }
