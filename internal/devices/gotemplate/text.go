@@ -134,6 +134,9 @@ func (r Replacer) InValue(value any, path *field.Path) any {
 // RenderAll renders the compiled templates of one document, which see the same data. The function
 // returns the rendered texts in their order, to a walk through the document that finds them again.
 func RenderAll(texts []*Text, data map[string]any) (next func(*Text) string, errs []error) {
+	if len(texts) == 0 { // a claim without templates is prepared often
+		return nil, nil
+	}
 	renderer := Renderer{Texts: len(texts)}
 	rendered := make([]string, len(texts))
 	for i, text := range texts {
