@@ -118,10 +118,9 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch := gotemplate.NewBatch(c.texts, given)
 	path := field.NewPath("spec", "claimStatus")
-	data, network, ids := c.replaceTemplates(path, batch.RenderNext)
-	errs := batch.Errs
+	next, errs := gotemplate.RenderAll(c.texts, given)
+	data, network, ids := c.replaceTemplates(path, next)
 	if network != nil {
 		errs = append(errs, validation.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
 	}

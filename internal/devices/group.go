@@ -110,7 +110,7 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 		problems := v.Check(data)
 		switch {
 		case len(problems) > 0:
-		case !v.IsLiteral() && (v.Reads("Node") || v.Reads("DriverPod")):
+		case v1alpha1.IsTemplate(v.Source) && (v.Reads("Node") || v.Reads("DriverPod")):
 			problems = v.checkLiteralParts()
 			g.values = append(g.values, v)
 		default:

@@ -14,12 +14,28 @@ import (
 // as the function requires.
 type callCost func(arguments []argument) float64
 
+// argument is an argument of a call.
+type argument struct {
+	value reflect.Value
+	// text is empty for other values than strings.
+	text string
+	// magnitude is the absolute value of an integer, and 0 for other values.
+	magnitude float64
+}
+
 const (
 	// growth is how many bytes a function may make of one.
 	growth = 16
 	// maxPatternLength limits regular expressions, in bytes; patternCost is for each instruction
 	// of one.
 	maxPatternLength, patternCost = 1_000, 40
+)
+
+var (
+	// formatVerb matches a verb of a format up to its letter.
+	formatVerb = regexp.MustCompile(`%[^a-zA-Z%]*`)
+	// verbWidth matches a width or precision of a verb.
+	verbWidth = regexp.MustCompile(`[0-9]+|\*`)
 )
 
 // functionCosts has the functions that templates may call, with what a call costs, or nil for those
@@ -36,7 +52,9 @@ var functionCosts = func() map[string]callCost {
 		// They return a part of their arguments, or little, and read nothing long.
 		{`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`, nil},
 		// They read all but a list that comes first.
-		{`mustSlice slice typeIsLike`, costOfRest},
+		{`mustSlice slice typeIsLike`, func(arguments []argument) float64 {
+			return float64(len(arguments[0].text)) + costOfReading(arguments[1:])
+		}},
 		// They read their arguments, and return as much.
 		{`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
 		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
@@ -50,54 +68,84 @@ var functionCosts = func() map[string]callCost {
 		{`fromJson mustFromJson`, func(arguments []argument) float64 {
 			total := costOfReading(arguments)
 			for _, mark := range []string{"[", "{", ":", ","} {
-				total += 2 * elementCost * float64(strings.Count(arguments[0].stringValue(), mark))
+				total += 2 * elementCost * float64(strings.Count(arguments[0].text, mark))
 			}
 			return total
 		}},
 		// They split a text, the last argument, by a separator.
 		{`split splitList splitn`, func(arguments []argument) float64 {
-			parts := 1 + strings.Count(arguments[len(arguments)-1].stringValue(), arguments[0].stringValue())
+			parts := 1 + strings.Count(arguments[len(arguments)-1].text, arguments[0].text)
 			return costOfReading(arguments) + 4*elementCost*float64(parts)
 		}},
 		// They may process each argument for each byte of others.
 		{`mustWithout replace trimAll trimall without wrapWith`, func(arguments []argument) float64 {
 			total := 1.0
 			for _, a := range arguments {
-				total *= 1 + weightOf(a.Value) - elementCost
+				total *= 1 + weightOf(a.value) - elementCost
 			}
 			return total
 		}},
 		// Their arguments say how many elements they return.
 		{`seq until untilStep`, func(arguments []argument) (total float64) {
 			for _, a := range arguments {
-				total += elementCost * a.magnitudeOf()
+				total += elementCost * a.magnitude
 			}
 			return total
 		}},
 		// They process the other arguments as often as the first one says, or for its length.
 		{`join repeat`, func(arguments []argument) float64 {
-			times := 1 + arguments[0].magnitudeOf() + float64(len(arguments[0].stringValue()))
+			times := 1 + arguments[0].magnitude + float64(len(arguments[0].text))
 			return times * max(0, costOfReading(arguments[1:])-elementCost)
 		}},
 		// They put a number of blanks before each line of a text, even of an empty one.
 		{`indent nindent`, func(arguments []argument) float64 {
-			lines := 2 + strings.Count(arguments[1].stringValue(), "\n")
-			return arguments[0].magnitudeOf()*float64(lines) + costOfReading(arguments)
+			lines := 2 + strings.Count(arguments[1].text, "\n")
+			return arguments[0].magnitude*float64(lines) + costOfReading(arguments)
 		}},
 		{`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
-		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`, costOfMatching},
-		{`printf`, costOfFormat},
+		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`, func(arguments []argument) float64 {
+			pattern, text, replacement := arguments[0].text, arguments[1].text, arguments[2:]
+			if len(pattern) > maxPatternLength {
+				return math.Inf(1)
+			}
+			size := lifecycle.PatternSize(pattern)
+			if size > lifecycle.MaxPatternSize {
+				return math.Inf(1)
+			}
+			return float64(size*patternCost) + float64(1+len(text))*(float64(size)+growth+costOfReading(replacement))
+		}},
+		// Each verb may name any argument, and print each element of it as wide as the verb says.
+		{`printf`, func(arguments []argument) float64 {
+			format, rest := arguments[0].text, arguments[1:]
+			all, widest := costOfReading(rest), 0.0
+			elements := 1 + all/elementCost
+			for _, a := range rest {
+				widest = max(widest, a.magnitude)
+			}
+			total := growth*float64(len(format)) + all
+			for _, verb := range formatVerb.FindAllString(format, -1) {
+				total += all
+				for _, number := range verbWidth.FindAllString(verb, -1) {
+					if number == "*" {
+						total += widest * elements
+					} else if width, err := strconv.ParseFloat(number, 64); err == nil {
+						total += width * elements
+					}
+				}
+			}
+			return total
+		}},
 		// It takes a value and an indent.
 		{`YAML`, func(arguments []argument) float64 {
 			cost := growth * costOfReading(arguments)
 			for _, a := range arguments {
-				cost *= 1 + 2*a.magnitudeOf()
+				cost *= 1 + 2*a.magnitude
 			}
 			return cost
 		}},
 		// It takes a constraint and a version. Long ones are refused.
 		{`semverCompare`, func(arguments []argument) float64 {
-			total := costOfRest(arguments)
+			total := float64(len(arguments[0].text)) + weightOf(arguments[1].value)
 			if total > maxPatternLength {
 				return math.Inf(1)
 			}
@@ -118,54 +166,7 @@ var functionCosts = func() map[string]callCost {
 
 func costOfReading(arguments []argument) (total float64) {
 	for _, a := range arguments {
-		total += weightOf(a.Value)
-	}
-	return total
-}
-
-func costOfRest(arguments []argument) float64 {
-	return float64(len(arguments[0].stringValue())) + costOfReading(arguments[1:])
-}
-
-// costOfMatching is for a regular expression, a text, and what replaces the matches.
-func costOfMatching(arguments []argument) float64 {
-	pattern, text, rest := arguments[0].stringValue(), arguments[1].stringValue(), arguments[2:]
-	if len(pattern) > maxPatternLength {
-		return math.Inf(1)
-	}
-	size := lifecycle.PatternSize(pattern)
-	if size > lifecycle.MaxPatternSize {
-		return math.Inf(1)
-	}
-	return float64(size*patternCost) + float64(1+len(text))*(float64(size)+growth+costOfReading(rest))
-}
-
-var (
-	// formatVerb matches a verb of a format up to its letter.
-	formatVerb = regexp.MustCompile(`%[^a-zA-Z%]*`)
-	// verbWidth matches a width or precision of a verb.
-	verbWidth = regexp.MustCompile(`[0-9]+|\*`)
-)
-
-// costOfFormat is for printf: each verb may name any argument, and print each element of it as wide
-// as the verb says.
-func costOfFormat(arguments []argument) float64 {
-	format, rest := arguments[0].stringValue(), arguments[1:]
-	all, widest := costOfReading(rest), 0.0
-	elements := 1 + all/elementCost
-	for _, a := range rest {
-		widest = max(widest, a.magnitudeOf())
-	}
-	total := growth*float64(len(format)) + all
-	for _, found := range formatVerb.FindAllString(format, -1) {
-		total += all
-		for _, number := range verbWidth.FindAllString(found, -1) {
-			if number == "*" {
-				total += widest * elements
-			} else if given, err := strconv.ParseFloat(number, 64); err == nil {
-				total += given * elements
-			}
-		}
+		total += weightOf(a.value)
 	}
 	return total
 }

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"text/template/parse"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
@@ -62,43 +62,36 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 	}
 	variables = maps.Clone(variables)
 	for _, node := range list.Nodes {
-		if action, ok := node.(*parse.ActionNode); ok {
-			c.declareVariables(action.Pipe, c.checkPipeline(action.Pipe, dot, variables), variables)
+		branch := branchOf(node)
+		if branch == nil {
+			continue
 		}
-		if branch := branchOf(node); branch != nil {
-			c.checkBranch(branch, dot, variables)
+		inner, inside := variables, dot
+		if branch.NodeType != parse.NodeAction {
+			inner = maps.Clone(variables)
 		}
-	}
-}
-
-func (c *fieldChecker) checkBranch(branch *parse.BranchNode, dot knownType, variables map[string]knownType) {
-	inner, inside := maps.Clone(variables), dot
-	value := c.checkPipeline(branch.Pipe, dot, inner)
-	if branch.NodeType == parse.NodeRange {
-		typ := typeInJSON(value.typ)
-		if typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
-			value = knownType{typ: typ.Elem(), name: value.name + "[]"}
-		} else {
-			value = knownType{}
+		value := c.checkPipeline(branch.Pipe, dot, inner)
+		if branch.NodeType == parse.NodeRange {
+			typ := typeInJSON(value.typ)
+			if typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
+				value = knownType{typ: typ.Elem(), name: value.name + "[]"}
+			} else {
+				value = knownType{}
+			}
 		}
-	}
-	if branch.NodeType != parse.NodeIf {
-		inside = value
-	}
-	c.declareVariables(branch.Pipe, value, inner)
-	c.checkList(branch.List, inside, inner)
-	c.checkList(branch.ElseList, dot, variables)
-}
-
-// declareVariables declares the variables of a pipeline. The last of two variables of a loop is the
-// element; the type of the first is unknown.
-func (c *fieldChecker) declareVariables(pipe *parse.PipeNode, value knownType, variables map[string]knownType) {
-	for i, variable := range pipe.Decl {
-		name := variable.Ident[0]
-		variables[name] = knownType{}
-		if i == len(pipe.Decl)-1 && !c.assigned[name] {
-			variables[name] = value
+		if branch.NodeType != parse.NodeIf {
+			inside = value
 		}
+		// The last of two variables of a loop is the element; the type of the first is unknown.
+		for i, variable := range branch.Pipe.Decl {
+			name := variable.Ident[0]
+			inner[name] = knownType{}
+			if i == len(branch.Pipe.Decl)-1 && !c.assigned[name] {
+				inner[name] = value
+			}
+		}
+		c.checkList(branch.List, inside, inner)
+		c.checkList(branch.ElseList, dot, variables)
 	}
 }
 
@@ -136,46 +129,42 @@ func (c *fieldChecker) checkArgument(node parse.Node, dot knownType, variables m
 	return knownType{}
 }
 
-// followFields returns the type that a chain of field names leads to.
+// followFields returns the type that a chain of field names leads to. It is unknown beyond a field
+// that does not exist.
 func (c *fieldChecker) followFields(of knownType, names []string) knownType {
 	for _, name := range names {
-		var problem string
-		of, problem = of.typeOfField(name)
+		owner, fields, typ, problem := of, of.fields, typeInJSON(of.typ), ""
+		of = knownType{name: owner.name + "." + name}
+		if typ != nil && typ.Kind() == reflect.Struct {
+			_, fields = strict.JSONFields(typ)
+		}
+		fieldType, isField := fields[name]
+		switch {
+		case isField:
+			of.typ = fieldType
+		case fields != nil:
+			others := slices.Sorted(maps.Keys(fields))
+			if nearest := suggest.Nearest(name, others); nearest != "" {
+				problem = fmt.Sprintf("there is no %s here; did you mean %s.%s?", of.name, owner.name, nearest)
+				break
+			}
+			for i := range others {
+				others[i] = owner.name + "." + others[i]
+			}
+			problem = fmt.Sprintf("there is no %s here; there is %s", of.name, ListSome(others))
+		case typ == nil:
+		case typ.Kind() == reflect.Map:
+			of.typ, of.isKeyed = typ.Elem(), true
+		case typ.Kind() == reflect.Slice:
+			problem = fmt.Sprintf("%s is a list, which has no field %s; use range or index", owner.name, name)
+		case owner.isKeyed:
+			problem = fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", owner.name, name, corev1.LabelTopologyZone)
+		default:
+			problem = fmt.Sprintf("%s has no field %s", owner.name, name)
+		}
 		c.problem = cmp.Or(c.problem, problem)
 	}
 	return of
-}
-
-// typeOfField returns the type of a field, or why there is no such field.
-func (t knownType) typeOfField(name string) (knownType, string) {
-	fields, typ, read := t.fields, typeInJSON(t.typ), t.name+"."+name
-	if typ != nil && typ.Kind() == reflect.Struct {
-		fields = map[string]reflect.Type{}
-		addJSONFields(fields, typ)
-	}
-	switch {
-	case fields != nil:
-		if typ, ok := fields[name]; ok {
-			return knownType{typ: typ, name: read}, ""
-		}
-		names := slices.Sorted(maps.Keys(fields))
-		if nearest := suggest.Nearest(name, names); nearest != "" {
-			return knownType{}, fmt.Sprintf("there is no %s here; did you mean %s.%s?", read, t.name, nearest)
-		}
-		for i := range names {
-			names[i] = t.name + "." + names[i]
-		}
-		return knownType{}, fmt.Sprintf("there is no %s here; there is %s", read, ListSome(names))
-	case typ == nil:
-		return knownType{}, ""
-	case typ.Kind() == reflect.Map:
-		return knownType{typ: typ.Elem(), name: read, isKeyed: true}, ""
-	case typ.Kind() == reflect.Slice:
-		return knownType{}, fmt.Sprintf("%s is a list, which has no field %s; use range or index", t.name, name)
-	case t.isKeyed:
-		return knownType{}, fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", t.name, name, corev1.LabelTopologyZone)
-	}
-	return knownType{}, fmt.Sprintf("%s has no field %s", t.name, name)
 }
 
 var ownEncodings = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
@@ -189,17 +178,4 @@ func typeInJSON(typ reflect.Type) reflect.Type {
 		return nil
 	}
 	return typ
-}
-
-// addJSONFields adds the fields of a struct by their names in JSON.
-func addJSONFields(fields map[string]reflect.Type, typ reflect.Type) {
-	for f := range typ.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "" && f.Anonymous, options == "inline":
-			addJSONFields(fields, typeInJSON(f.Type))
-		case name != "" && name != "-":
-			fields[name] = f.Type
-		}
-	}
 }

@@ -2,7 +2,6 @@ package gotemplate
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -32,11 +31,47 @@ const chargeRange, chargeRound = "_each", "_round"
 
 // implementations are sprig's functions, Go's and our own.
 var implementations = func() template.FuncMap {
+	sortedKeys := func(objects ...map[string]any) (keys []string) {
+		for _, object := range objects {
+			keys = append(keys, slices.Sorted(maps.Keys(object))...)
+		}
+		return keys
+	}
 	all := sprig.TxtFuncMap()
 	maps.Copy(all, map[string]any{
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
-		"Quote": quoteJSON, "YAML": formatYAML, "uuid": UUID, "keys": sortedKeys, "values": sortedValues,
+		"uuid": UUID,
+		// The order of sprig's own two differs from call to call.
+		"keys": sortedKeys,
+		"values": func(object map[string]any) (values []any) {
+			for _, key := range sortedKeys(object) {
+				values = append(values, object[key])
+			}
+			return values
+		},
+		// These two are kwok's, which it does not export.
+		"Quote": func(value any) string {
+			encoded, err := json.Marshal(value)
+			switch {
+			case err != nil:
+				return strconv.Quote(fmt.Sprint(value))
+			case encoded[0] == '"':
+				return string(encoded)
+			}
+			return strconv.Quote(string(encoded))
+		},
+		"YAML": func(value any, indent ...int) (string, error) {
+			encoded, err := yaml.Marshal(value)
+			if err != nil {
+				return "", fmt.Errorf("encode YAML: %w", err)
+			}
+			text := string(encoded)
+			if len(indent) != 1 || indent[0] <= 0 {
+				return text, nil
+			}
+			return strings.ReplaceAll("\n"+text, "\n", "\n"+strings.Repeat(" ", 2*indent[0])), nil
+		},
 	})
 	return all
 }()
@@ -68,13 +103,33 @@ func (b *budget) chargedFunctions(names []string) template.FuncMap {
 func (b *budget) chargeCalls(function any, cost callCost) any {
 	f := reflect.ValueOf(function)
 	signature, call := f.Type(), f.Call
-	if signature.IsVariadic() {
+	isVariadic := signature.IsVariadic()
+	if isVariadic {
 		call = f.CallSlice
 	}
 	out := []reflect.Type{signature.Out(0), reflect.TypeFor[error]()}
-	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(signature.Ins()), out, signature.IsVariadic()), func(given []reflect.Value) []reflect.Value {
+	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(signature.Ins()), out, isVariadic), func(given []reflect.Value) []reflect.Value {
+		values := given
+		if last := len(given) - 1; isVariadic {
+			values = slices.Clone(given[:last])
+			for i := range given[last].Len() {
+				values = append(values, given[last].Index(i))
+			}
+		}
+		arguments := make([]argument, len(values))
+		for i, value := range values {
+			for value.Kind() == reflect.Interface {
+				value = value.Elem()
+			}
+			arguments[i].value = value
+			if value.Kind() == reflect.String {
+				arguments[i].text = value.String()
+			} else if value.CanInt() {
+				arguments[i].magnitude = math.Abs(float64(value.Int()))
+			}
+		}
 		results := []reflect.Value{reflect.Zero(out[0]), reflect.Zero(out[1])}
-		err := b.payCost(stepCost + cost(flattenArguments(given, signature.IsVariadic())))
+		err := b.payCost(stepCost + cost(arguments))
 		if err == nil {
 			copy(results, call(given))
 			err = b.payCost(weightOf(results[0]))
@@ -86,100 +141,13 @@ func (b *budget) chargeCalls(function any, cost callCost) any {
 	}).Interface()
 }
 
-// flattenArguments lists the arguments of a call, variadic ones each, without interfaces around
-// them.
-func flattenArguments(given []reflect.Value, variadic bool) []argument {
-	var arguments []argument
-	if variadic {
-		last := len(given) - 1
-		rest := given[last]
-		given = slices.Clone(given[:last])
-		for _, value := range rest.Seq2() {
-			given = append(given, value)
-		}
-	}
-	for _, value := range given {
-		for value.IsValid() && value.Kind() == reflect.Interface {
-			value = value.Elem()
-		}
-		arguments = append(arguments, argument{value})
-	}
-	return arguments
-}
-
-// argument is an argument of a call.
-type argument struct{ reflect.Value }
-
-// magnitudeOf returns the absolute value of an integer, or 0.
-func (a argument) magnitudeOf() float64 {
-	if !a.CanInt() {
-		return 0
-	}
-	return math.Abs(float64(a.Int()))
-}
-
-// stringValue returns a string, or "" for other values.
-func (a argument) stringValue() string {
-	if a.Kind() != reflect.String {
-		return ""
-	}
-	return a.String()
-}
-
-// errUnstable refuses functions whose results differ from call to call: every reconciliation would
-// rewrite every slice.
-var errUnstable = errors.New("uses a function whose result differs from call to call; use uuid or values of .Node instead")
-
-// unstableFunctions and mutatingFunctions are functions of kwok that templates may not call.
+// These are functions of kwok that templates may not call: the results of unstableFunctions differ from call to call.
 var (
 	unstableFunctions = sets.New(strings.Fields(`Now StartTime ago bcrypt date dateInZone date_in_zone encryptAES env expandenv genCA genCAWithKey
 genPrivateKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey getHostByName htmlDate
 htmlDateInZone htpasswd now randAlpha randAlphaNum randAscii randBytes randInt randNumeric shuffle uuidv4`)...)
 	mutatingFunctions = sets.New(strings.Fields(`merge mergeOverwrite mustMerge mustMergeOverwrite set unset`)...)
 )
-
-// quoteJSON stands in for kwok's Quote.
-func quoteJSON(value any) string {
-	encoded, err := json.Marshal(value)
-	switch {
-	case err != nil:
-		return strconv.Quote(fmt.Sprint(value))
-	case encoded[0] == '"':
-		return string(encoded)
-	}
-	return strconv.Quote(string(encoded))
-}
-
-// formatYAML stands in for kwok's YAML.
-func formatYAML(value any, indent ...int) (string, error) {
-	encoded, err := yaml.Marshal(value)
-	if err != nil {
-		return "", fmt.Errorf("encode YAML: %w", err)
-	}
-	text := string(encoded)
-	if len(indent) != 1 || indent[0] <= 0 {
-		return text, nil
-	}
-	return strings.ReplaceAll("\n"+text, "\n", "\n"+strings.Repeat(" ", 2*indent[0])), nil
-}
-
-// sortedKeys stands in for sprig's keys, whose order differs from call to call.
-func sortedKeys(objects ...map[string]any) []string {
-	var keys []string
-	for _, object := range objects {
-		keys = append(keys, slices.Sorted(maps.Keys(object))...)
-	}
-	return keys
-}
-
-// sortedValues stands in for sprig's values, and lists them in the order of their keys.
-func sortedValues(object map[string]any) []any {
-	var values []any
-	for _, key := range sortedKeys(object) {
-		values = append(values, object[key])
-	}
-	return values
-}
 
 // uuidSpace is the namespace of UUIDs of templates.
 var uuidSpace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName))

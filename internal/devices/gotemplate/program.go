@@ -2,14 +2,16 @@ package gotemplate
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template/parse"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // program is a parsed template whose loops call chargeRange and chargeRound.
@@ -19,27 +21,31 @@ type program struct {
 	functions []string
 }
 
-var errNamed = errors.New("define, block and template are not supported")
+// namedNotSupported refuses a template that has others in it.
+const namedNotSupported = "is no valid template: define, block and template are not supported"
 
-// parseProgram parses a template, which errors call by the name, and refuses one that is not
-// supported. It adds the calls that charge for loops.
-func parseProgram(name, source string) (*program, error) {
+// Parse compiles the text, and refuses a template that is invalid or not supported. It adds the calls
+// that charge for loops.
+func (t *Text) Parse() field.ErrorList {
+	if !v1alpha1.IsTemplate(t.Source) {
+		return nil
+	}
+	name, trees := t.Path.String(), map[string]*parse.Tree{}
 	p := &program{tree: parse.New(name)}
 	p.tree.Mode = parse.SkipFuncCheck
-	trees := map[string]*parse.Tree{}
-	if _, err := p.tree.Parse(source, "", "", trees); err != nil {
-		return nil, errors.New("line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
+	if _, err := p.tree.Parse(t.Source, "", "", trees); err != nil {
+		return t.Refuse("is no valid template: line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
 	}
+	problem := ""
 	if len(trees) != 1 || trees[name] != p.tree {
-		return nil, errNamed
+		problem = namedNotSupported
 	}
-	var unsupported error
 	visitNodes(p.tree.Root, func(node parse.Node) {
 		switch n := node.(type) {
 		case *parse.TemplateNode:
-			unsupported = errNamed
+			problem = namedNotSupported
 		case *parse.IdentifierNode:
-			unsupported = cmp.Or(unsupported, checkFunction(n.Ident))
+			problem = cmp.Or(problem, checkFunction(n.Ident))
 			p.functions = append(p.functions, n.Ident)
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
@@ -49,7 +55,11 @@ func parseProgram(name, source string) (*program, error) {
 	})
 	slices.Sort(p.functions)
 	p.functions = slices.Compact(p.functions)
-	return p, unsupported
+	t.program = p
+	if problem != "" {
+		return t.Refuse(problem)
+	}
+	return nil
 }
 
 var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}
@@ -77,8 +87,6 @@ func visitNodes(node parse.Node, visit func(parse.Node)) {
 		for _, inner := range n.Nodes {
 			visitNodes(inner, visit)
 		}
-	case *parse.ActionNode:
-		visitNodes(n.Pipe, visit)
 	case *parse.PipeNode:
 		for _, command := range n.Cmds {
 			for _, argument := range command.Args {
@@ -96,9 +104,12 @@ func visitNodes(node parse.Node, visit func(parse.Node)) {
 	visit(node)
 }
 
-// branchOf returns what if, with and range have in common, or nil for other nodes.
+// branchOf returns what if, with and range have in common, and actions with them, which have a pipeline
+// but no lists. It returns nil for other nodes.
 func branchOf(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
+	case *parse.ActionNode:
+		return &parse.BranchNode{NodeType: parse.NodeAction, Pipe: n.Pipe}
 	case *parse.IfNode:
 		return &n.BranchNode
 	case *parse.WithNode:
@@ -109,18 +120,19 @@ func branchOf(node parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// checkFunction refuses a function that templates may not call.
-func checkFunction(name string) error {
-	switch _, ok := functionCosts[name]; {
-	case ok:
-		return nil
-	case unstableFunctions.Has(name):
-		return errUnstable
+// checkFunction says why templates may not call a function, or returns "".
+func checkFunction(name string) string {
+	if _, isSupported := functionCosts[name]; isSupported {
+		return ""
+	}
+	fix := "docs/reference/templates.md lists those that are"
+	switch nearest := suggest.Nearest(name, functionNames); {
+	case unstableFunctions.Has(name): // every reconciliation would rewrite every slice
+		return "uses a function whose result differs from call to call; use uuid or values of .Node instead"
 	case mutatingFunctions.Has(name):
-		return fmt.Errorf("function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
+		return fmt.Sprintf("is no valid template: function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
+	case nearest != "":
+		fix = "did you mean " + nearest + "?"
 	}
-	if nearest := suggest.Nearest(name, functionNames); nearest != "" {
-		return fmt.Errorf("function %q is not supported; did you mean %s?", name, nearest)
-	}
-	return fmt.Errorf("function %q is not supported; docs/reference/templates.md lists those that are", name)
+	return fmt.Sprintf("is no valid template: function %q is not supported; %s", name, fix)
 }

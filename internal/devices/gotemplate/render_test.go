@@ -214,8 +214,9 @@ func TestFunctionsAreDocumented(t *testing.T) {
 func TestRendersAsKwok(t *testing.T) {
 	t.Parallel()
 	given := map[string]any{"Node": sampleNode, "List": []any{"a", "b", "c"}}
-	data, err := EncodeValues(given)
+	encoded, err := EncodeValue(given)
 	require.NoError(t, err)
+	data := encoded.(map[string]any)
 	for _, source := range []string{
 		`{{- range $i, $e := .List }}{{ if eq $i 1 }}{{ continue }}{{ end }} {{ $i }}={{ $e -}} {{ else }}none{{ end }}!`,
 		`{{ range .List }}{{ if eq . "b" }}{{ break }}{{ else if eq . "a" }}A{{ else }}?{{ end }}{{ end }}`,
@@ -245,8 +246,9 @@ func TestRendersAsKwok(t *testing.T) {
 // TestLimitsLeaveRoom has what large templates for many devices take.
 func TestLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	data, err := EncodeValues(map[string]any{"Node": sampleNode})
+	encoded, err := EncodeValue(map[string]any{"Node": sampleNode})
 	require.NoError(t, err)
+	data := encoded.(map[string]any)
 	text := &Text{Source: `{{ range until 10 }}{{ uuid . $.Index }}{{ end }}{{ if eq .Index 3 }}{{ toJson .Node }}{{ end }}`}
 	require.Empty(t, text.Parse())
 	renderer := Renderer{Texts: 2000}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template/parse"
 
@@ -27,33 +28,21 @@ type Text struct {
 	program *program
 }
 
-// IsLiteral reports whether the text is the same whatever the data.
-func (t *Text) IsLiteral() bool { return t.program == nil }
-
-// Parse compiles the text, and refuses a template that is invalid or not supported.
-func (t *Text) Parse() field.ErrorList {
-	if !v1alpha1.IsTemplate(t.Source) {
-		return nil
-	}
-	var err error
-	switch t.program, err = parseProgram(t.Path.String(), t.Source); {
-	case errors.Is(err, errUnstable):
-		return t.Refuse(err.Error())
-	case err != nil:
-		return t.Refuse("is no valid template: " + err.Error())
-	}
-	return nil
-}
-
 // Check compiles the text as Parse does. It also refuses a template that costs too much, or reads
 // a field that data like the sample never have.
 func (t *Text) Check(sample map[string]any) field.ErrorList {
-	if errs := t.Parse(); len(errs) > 0 || t.IsLiteral() {
+	if errs := t.Parse(); len(errs) > 0 || t.program == nil {
 		return errs
 	}
-	data, err := EncodeValues(sample)
-	if err != nil {
-		return field.ErrorList{field.InternalError(t.Path, err)}
+	data := maps.Clone(sample)
+	for name, value := range sample {
+		if _, isNumber := value.(int); isNumber {
+			continue
+		}
+		var err error
+		if data[name], err = EncodeValue(value); err != nil {
+			return field.ErrorList{field.InternalError(t.Path, err)}
+		}
 	}
 	// Other data may not cause the other errors, such as that of a label which the sample lacks.
 	if _, err := (&Renderer{Texts: 1}).Render(t, data); errors.Is(err, errTooMuch) {
@@ -99,6 +88,73 @@ func (t *Text) FillActions(filling string) (string, bool) {
 	return text.String(), true
 }
 
+// Replacer returns the string that replaces one at a path of a document.
+type Replacer func(path *field.Path, value string) string
+
+// ReplaceTemplates replaces strings that are templates, and keeps all others.
+func ReplaceTemplates(replace func(*Text) string) Replacer {
+	return func(path *field.Path, value string) string {
+		if !v1alpha1.IsTemplate(value) {
+			return value
+		}
+		return replace(&Text{Path: path, Source: value})
+	}
+}
+
+// InList copies a list and replaces its strings.
+func (r Replacer) InList(values []string, path *field.Path) []string {
+	list := slices.Clone(values)
+	for i := range list {
+		list[i] = r(path.Index(i), list[i])
+	}
+	return list
+}
+
+// InValue copies decoded JSON and replaces its strings, in an order that is always the same.
+func (r Replacer) InValue(value any, path *field.Path) any {
+	switch v := value.(type) {
+	case string:
+		return r(path, v)
+	case []any:
+		list := slices.Clone(v)
+		for i := range v {
+			list[i] = r.InValue(v[i], path.Index(i))
+		}
+		return list
+	case map[string]any:
+		object := maps.Clone(v)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			object[key] = r.InValue(v[key], path.Key(key))
+		}
+		return object
+	}
+	return value
+}
+
+// RenderAll renders the compiled templates of one document, which see the same data. The function
+// returns the rendered texts in their order, to a walk through the document that finds them again.
+func RenderAll(texts []*Text, data map[string]any) (next func(*Text) string, errs []error) {
+	if len(texts) == 0 { // a claim without templates is prepared often
+		return nil, nil
+	}
+	renderer := Renderer{Texts: len(texts)}
+	rendered := make([]string, len(texts))
+	for i, text := range texts {
+		var err error
+		if rendered[i], err = renderer.Render(text, data); err != nil {
+			errs = append(errs, err)
+		}
+		if strings.Contains(rendered[i], NoValue) {
+			errs = append(errs, field.Invalid(text.Path, text.Source, "reads a field that is not there; give a fallback with or"))
+		}
+	}
+	return func(*Text) string {
+		first := rendered[0]
+		rendered = rendered[1:]
+		return first
+	}, errs
+}
+
 // ListSome lists the first of many names, for errors.
 func ListSome(names []string) string {
 	const most = 3
@@ -124,19 +180,4 @@ func EncodeValue(value any) (any, error) {
 		return nil, fmt.Errorf("decode for templates: %w", err)
 	}
 	return decoded, nil
-}
-
-// EncodeValues converts named values to the data of a template.
-func EncodeValues(values map[string]any) (map[string]any, error) {
-	data := maps.Clone(values)
-	for name, value := range values {
-		if _, isNumber := value.(int); isNumber {
-			continue
-		}
-		var err error
-		if data[name], err = EncodeValue(value); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
 }

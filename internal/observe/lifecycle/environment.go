@@ -38,23 +38,21 @@ func NewEnvironment(empty any) *Environment {
 		for _, one := range cel.DefaultTypes {
 			errs = append(errs, registry.RegisterType(one))
 		}
-		errs = append(errs, registerAll(cel.DefaultFuncs, registry.RegisterFunction),
-			registerAll(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod))
+		for name, overloads := range cel.DefaultFuncs {
+			for _, overload := range overloads {
+				errs = append(errs, registry.RegisterFunction(name, overload))
+			}
+		}
+		for name, overloads := range cel.FuncsToMethods(cel.DefaultFuncs) {
+			for _, overload := range overloads {
+				errs = append(errs, registry.RegisterMethod(name, overload))
+			}
+		}
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
 		return easycel.NewEnvironment(celgo.Lib(registry))
 	})}
-}
-
-func registerAll(functions map[string][]any, register func(string, any) error) error {
-	var errs []error
-	for name, overloads := range functions {
-		for _, overload := range overloads {
-			errs = append(errs, register(name, overload))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // celCaches guards the type caches of the packages that kwok uses for CEL: global maps without a
@@ -70,26 +68,6 @@ func (e *Environment) Program(source string) (celgo.Program, error) {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
 	return environment.Program(source, celgo.CostLimit(celCost), celgo.InterruptCheckFrequency(celRoundsTimed))
-}
-
-// compileBool compiles an expression that gives a bool.
-func (e *Environment) compileBool(source string) (celgo.Program, error) {
-	program, err := e.Program(source)
-	if err != nil {
-		return nil, err
-	}
-	// kwok's environment does not know the type of the result. The value for an empty object shows
-	// it, if that has what the expression reads.
-	value, _, err := program.Eval(map[string]any{"self": e.empty})
-	if isTooCostly(err) {
-		return nil, errCostly
-	}
-	if err == nil {
-		if _, err := cel.AsBool(value); err != nil {
-			return nil, fmt.Errorf("gives no bool: %w", err)
-		}
-	}
-	return program, nil
 }
 
 // isTooCostly reports whether an evaluation was stopped because of its cost.

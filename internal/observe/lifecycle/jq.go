@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -58,38 +59,30 @@ func boundJQ(source string) (string, error) {
 	c := &jqChecker{}
 	c.walkNodes(reflect.ValueOf(query))
 	if c.makesValues && c.comparesValues {
-		c.refuseExpression("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
+		c.refusal = cmp.Or(c.refusal, "a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
 	}
-	for _, replace := range c.replacements {
-		replace()
+	if c.refusal != "" {
+		return "", errors.New(c.refusal)
 	}
-	return jqPrelude + query.String(), c.err
+	return jqPrelude + query.String(), nil
 }
 
-// jqChecker walks an expression and keeps the first reason to refuse it.
+// jqChecker walks an expression, keeps the first reason to refuse it, and replaces what takes long.
 type jqChecker struct {
-	err error
+	refusal string
 	// makesValues is true for an expression that makes lists or objects. Each may hold the same
 	// value many times, so comparing two of them may take for ever.
 	makesValues bool
 	// comparesValues is true for an expression that compares without a literal.
 	comparesValues bool
-	// replacements are made after the walk.
-	replacements []func()
-}
-
-func (c *jqChecker) refuseExpression(reason string) {
-	if c.err == nil {
-		c.err = errors.New(reason)
-	}
 }
 
 // walkNodes checks all nodes of an expression.
 func (c *jqChecker) walkNodes(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
-		if !value.IsNil() {
-			c.checkNode(value.Interface())
+		if !value.IsNil() && value.Interface() != compared {
+			c.refusal = cmp.Or(c.refusal, c.checkNode(value.Interface()))
 			c.walkNodes(value.Elem())
 		}
 	case reflect.Struct:
@@ -103,92 +96,88 @@ func (c *jqChecker) walkNodes(value reflect.Value) {
 	}
 }
 
-func (c *jqChecker) checkNode(node any) {
+// checkNode returns the reason to refuse a node, or "".
+func (c *jqChecker) checkNode(node any) string {
 	switch n := node.(type) {
 	case *gojq.Query:
-		c.checkOperator(n)
+		return c.checkOperator(n)
 	case *gojq.Func:
-		c.checkFunction(n)
+		return c.checkFunction(n)
 	case *gojq.Array, *gojq.Object, *gojq.Reduce, *gojq.Foreach:
 		c.makesValues = true
 	case *gojq.FuncDef:
-		c.refuseExpression("def is not supported")
+		return "def is not supported"
 	case *gojq.Import:
-		c.refuseExpression("import and include are not supported")
+		return "import and include are not supported"
 	case *gojq.Term:
 		if n.Format != "" {
-			c.refuseExpression(n.Format + " is not supported; compare the value itself")
+			return n.Format + " is not supported; compare the value itself"
 		}
 	case *gojq.String:
 		if len(n.Queries) > 0 {
-			c.refuseExpression(`strings with \( ) are not supported; compare the parts`)
+			return `strings with \( ) are not supported; compare the parts`
 		}
 	case *gojq.Index:
 		if n.IsSlice {
-			c.refuseExpression("slices are not supported; use startswith, endswith or test")
+			return "slices are not supported; use startswith, endswith or test"
 		}
 	}
+	return ""
 }
 
-func (c *jqChecker) checkOperator(q *gojq.Query) {
+// compared calls _compared.
+var compared = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "_compared"}}}
+
+func (c *jqChecker) checkOperator(q *gojq.Query) string {
 	switch q.Op {
 	case 0, gojq.OpPipe, gojq.OpComma, gojq.OpAnd, gojq.OpOr, gojq.OpAlt:
 	case gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
-		if !isLiteral(q.Left) && !isLiteral(q.Right) {
-			c.comparesValues = true
-			c.replacements = append(c.replacements, func() { q.Left, q.Right = stepThrough(q.Left), stepThrough(q.Right) })
+		if isLiteral(q.Left) || isLiteral(q.Right) {
+			break
+		}
+		c.comparesValues = true
+		for _, side := range []**gojq.Query{&q.Left, &q.Right} {
+			*side = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: *side, Op: gojq.OpPipe, Right: compared}}}
 		}
 	case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
 		if !isNumber(q.Left) && !isNumber(q.Right) {
-			c.refuseExpression(fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op))
+			return fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op)
 		}
 	default:
-		c.refuseExpression(fmt.Sprintf("%s is not supported; a selector reads and compares", q.Op))
+		return fmt.Sprintf("%s is not supported; a selector reads and compares", q.Op)
 	}
+	return ""
 }
 
-func (c *jqChecker) checkFunction(f *gojq.Func) {
+func (c *jqChecker) checkFunction(f *gojq.Func) string {
+	if !strings.HasPrefix(f.Name, "$") && !slices.Contains(jqFunctions, f.Name) {
+		return fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", "))
+	}
 	switch f.Name {
 	case "map":
 		c.makesValues = true
 	case "to_entries":
 		c.makesValues = true
-		c.replacements = append(c.replacements, func() { f.Name = "_to_entries" })
+		f.Name = "_to_entries"
 	case "contains", "test":
-		c.checkLiterals(f)
-	}
-	if !strings.HasPrefix(f.Name, "$") && !slices.Contains(jqFunctions, f.Name) {
-		c.refuseExpression(fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", ")))
-	}
-}
-
-// stepThrough makes "(q | _compared)" of a query.
-func stepThrough(q *gojq.Query) *gojq.Query {
-	call := &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "_compared"}}}
-	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: q, Op: gojq.OpPipe, Right: call}}}
-}
-
-// checkLiterals refuses arguments that are no literals: each value might give another regular
-// expression, of any size.
-func (c *jqChecker) checkLiterals(f *gojq.Func) {
-	for _, argument := range f.Args {
-		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
-			c.refuseExpression(f.Name + " is supported with a literal string only")
+		for _, argument := range f.Args { // else each value might give another regular expression, of any size
+			if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
+				return f.Name + " is supported with a literal string only"
+			}
 		}
 	}
-	if c.err != nil || f.Name != "test" || len(f.Args) == 0 {
-		return
+	if f.Name != "test" || len(f.Args) == 0 {
+		return ""
 	}
 	size := PatternSize(f.Args[0].Term.Str.Str)
 	if size > MaxPatternSize {
-		c.refuseExpression(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
+		return fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize)
 	}
-	c.replacements = append(c.replacements, func() {
-		f.Name = "_test"
-		for _, number := range []int{size, 10_000 / max(1, size)} {
-			f.Args = append(f.Args, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: strconv.Itoa(number)}})
-		}
-	})
+	f.Name = "_test"
+	for _, number := range []int{size, 10_000 / max(1, size)} {
+		f.Args = append(f.Args, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: strconv.Itoa(number)}})
+	}
+	return ""
 }
 
 // PatternSize is the number of instructions of a regular expression. It is 0 for an invalid one.

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // TestDecoded is what the JSON of the object says.
@@ -44,4 +47,17 @@ func TestDecoded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
+}
+
+func TestPluginOf(t *testing.T) {
+	t.Parallel()
+	node := claimstest.NewNode("n")
+	require.Equal(t, PluginUp, PluginOf(node))
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse},
+		{Type: v1alpha1.PluginRegistered, Status: corev1.ConditionUnknown, Reason: v1alpha1.PluginCrashed},
+	}
+	require.Equal(t, PluginSilent, PluginOf(node))
+	node.Status.Conditions[1].Reason = "Other"
+	require.Equal(t, PluginGone, PluginOf(node))
 }

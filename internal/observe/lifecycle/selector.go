@@ -49,56 +49,62 @@ func compileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, env
 	}
 	var errs field.ErrorList
 	for i, match := range selector.MatchExpressions {
-		if err := compiled.addExpression(match, env, isEvaluatedByKwok); err != nil {
-			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describeExpression(match), err.Error()))
+		if match.JQ == nil && match.Key != "" { // the form in older releases of kwok, which converts it in the same way
+			match.JQ = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
+		}
+		var source string
+		var err error
+		switch {
+		case match.JQ != nil && match.CEL != nil:
+			source, err = match.CEL.Expression, errors.New("give either cel, or jq, or key, operator and values")
+		case match.JQ != nil:
+			source, err = match.JQ.Key, compiled.addJQ(match.JQ, isEvaluatedByKwok)
+		case match.CEL != nil:
+			source, err = match.CEL.Expression, compiled.addCEL(match.CEL.Expression, env)
+		default:
+			err = errors.New("is empty: give cel, or jq, or key, operator and values")
+		}
+		if err != nil {
+			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), source, err.Error()))
 		}
 	}
 	return compiled, errs
 }
 
-// addExpression compiles one expression. The flat form is that of jq in older releases of kwok, which
-// converts it in the same way.
-func (s *Selector) addExpression(match kwokv1alpha1.MatchExpression, env *Environment, isEvaluatedByKwok bool) error {
-	jq := match.JQ
-	if jq == nil && match.Key != "" {
-		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
+func (s *Selector) addJQ(jq *kwokv1alpha1.SelectorJQ, isEvaluatedByKwok bool) error {
+	source := jq.Key
+	if !isEvaluatedByKwok {
+		var err error
+		if source, err = boundJQ(source); err != nil {
+			return err
+		}
 	}
-	switch {
-	case jq != nil && match.CEL != nil:
-		return errors.New("give either cel, or jq, or key, operator and values")
-	case jq != nil:
-		source := jq.Key
-		if !isEvaluatedByKwok {
-			var err error
-			if source, err = boundJQ(source); err != nil {
-				return err
-			}
-		}
-		requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
-		if err != nil {
-			return fmt.Errorf("does not compile: %w", err)
-		}
-		s.requirements = append(s.requirements, requirement)
-	case match.CEL != nil:
-		program, err := env.compileBool(match.CEL.Expression)
-		if err != nil {
-			return fmt.Errorf("does not compile: %w", err)
-		}
-		s.programs = append(s.programs, program)
-	default:
-		return errors.New("is empty: give cel, or jq, or key, operator and values")
+	requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
+	if err != nil {
+		return fmt.Errorf("does not compile: %w", err)
 	}
+	s.requirements = append(s.requirements, requirement)
 	return nil
 }
 
-func describeExpression(match kwokv1alpha1.MatchExpression) string {
-	switch {
-	case match.CEL != nil:
-		return match.CEL.Expression
-	case match.JQ != nil:
-		return match.JQ.Key
+func (s *Selector) addCEL(source string, env *Environment) error {
+	program, err := env.Program(source)
+	if err != nil {
+		return fmt.Errorf("does not compile: %w", err)
 	}
-	return match.Key
+	// kwok's environment does not know the type of the result. The value for an empty object shows
+	// it, if that has what the expression reads.
+	value, _, err := program.Eval(map[string]any{"self": env.empty})
+	if isTooCostly(err) {
+		return fmt.Errorf("does not compile: %w", errCostly)
+	}
+	if err == nil {
+		if _, err := cel.AsBool(value); err != nil {
+			return fmt.Errorf("does not compile: gives no bool: %w", err)
+		}
+	}
+	s.programs = append(s.programs, program)
+	return nil
 }
 
 // Matches reports whether the selector matches the object. A nil selector matches nothing, an empty

@@ -266,7 +266,14 @@ func TestNodeObject(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	for _, source := range selectors {
 		for _, match := range source.MatchExpressions {
-			f.Add(describeExpression(match))
+			switch {
+			case match.CEL != nil:
+				f.Add(match.CEL.Expression)
+			case match.JQ != nil:
+				f.Add(match.JQ.Key)
+			default:
+				f.Add(match.Key)
+			}
 		}
 	}
 	for _, source := range []string{`[., .] | [., .] | length`, `reduce .[] as $x (.; {a: ., b: .}) | type`, `"x" * 500000000 | length`, `.. | strings | test("^x+$")`} {

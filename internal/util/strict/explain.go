@@ -37,11 +37,11 @@ type numericVersionError interface {
 func describeExpected(value any, typ reflect.Type, err error) string {
 	object, _ := value.(map[string]any)
 	switch inner := object["value"]; {
-	case typ == quantityType && len(object) == 1 && canDecode(inner, typ):
+	case typ == quantityType && len(object) == 1 && decodeValue(inner, typ) == nil:
 		return fmt.Sprintf("must be a quantity; use %s", Shown(inner))
 	case typ == durationType:
 		must := "must be a duration with its unit, for example 5s"
-		if meant := suggest.Duration(asPlainText(value)); canDecode(meant, durationType) {
+		if meant := suggest.Duration(asPlainText(value)); decodeValue(meant, durationType) == nil {
 			must += fmt.Sprintf("; use %q", meant)
 		}
 		return must
@@ -67,68 +67,59 @@ var yamlBools = map[string]bool{"true": true, "yes": true, "on": true, "false": 
 // describeKind is describeExpected for the types that have no form of their own in JSON.
 func describeKind(value any, typ reflect.Type) string {
 	_, isObject := value.(map[string]any)
+	list, isList := value.([]any)
+	text, _ := value.(string)
+	s, isScalar := value.(scalar)
 	switch typ.Kind() {
 	case reflect.String:
-		switch v := value.(type) {
-		case scalar:
-			if _, isBool := v.json.(bool); isBool {
-				return "must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools"
-			}
-			return fmt.Sprintf("must be text: put it in quotes, %q", asPlainText(v))
-		case []any:
+		_, isBool := s.json.(bool)
+		switch {
+		case isBool:
+			return "must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools"
+		case isScalar:
+			return fmt.Sprintf("must be text: put it in quotes, %q", asPlainText(s))
+		case isList:
 			return "must be text, not a list"
 		}
 		return "must be text, not an object"
 	case reflect.Bool:
-		text, _ := value.(string)
 		if b, ok := yamlBools[strings.ToLower(text)]; ok {
 			return fmt.Sprintf("must be true or false; use %t without quotes", b)
 		}
 		return "must be true or false"
 	case reflect.Int32, reflect.Int64, reflect.Int:
-		return describeInteger(value, typ)
+		must := fmt.Sprintf("must be an integer of %d bits", typ.Bits())
+		whole, fraction, _ := strings.Cut(asPlainText(s), ".")
+		switch {
+		case whole != "" && strings.Trim(fraction, "0") == "" && decodeValue(json.Number(whole), typ) == nil:
+			must += "; use " + whole
+		case text != "" && decodeValue(json.Number(text), typ) == nil:
+			must += ": leave out the quotes"
+		}
+		return must
 	case reflect.Float64:
 		return "must be a number"
 	case reflect.Slice:
-		if !isObject && canDecode(value, typ.Elem()) {
+		if !isObject && decodeValue(value, typ.Elem()) == nil {
 			return fmt.Sprintf("must be a list; use [%s]", Shown(value))
 		}
 		return `must be a list: begin each item with "- "`
 	case reflect.Map:
 		return "must be an object, with a value for each name"
 	case reflect.Struct:
-		return describeStruct(value, typ)
+		switch {
+		case len(list) == 1:
+			return `must be an object, not a list: leave out the "- "`
+		case isList:
+			return "must be an object, not a list"
+		}
+		names, types := JSONFields(typ)
+		if len(names) == 1 && decodeValue(value, types[names[0]]) == nil {
+			return fmt.Sprintf("must be an object; use {%s: %s}", names[0], asPlainText(value))
+		}
+		return "must be an object with fields such as " + strings.Join(names[:min(len(names), 4)], ", ") // the first are the most important
 	}
 	return "is not valid here"
-}
-
-func describeInteger(value any, typ reflect.Type) string {
-	must := fmt.Sprintf("must be an integer of %d bits", typ.Bits())
-	s, _ := value.(scalar)
-	if number, isNumber := s.json.(json.Number); isNumber {
-		whole, fraction, _ := strings.Cut(number.String(), ".")
-		if strings.Trim(fraction, "0") == "" && canDecode(json.Number(whole), typ) {
-			must += "; use " + whole
-		}
-	}
-	if text, isText := value.(string); isText && text != "" && canDecode(json.Number(text), typ) {
-		must += ": leave out the quotes"
-	}
-	return must
-}
-
-func describeStruct(value any, typ reflect.Type) string {
-	switch list, isList := value.([]any); {
-	case len(list) == 1:
-		return `must be an object, not a list: leave out the "- "`
-	case isList:
-		return "must be an object, not a list"
-	}
-	names, types := jsonFields(typ)
-	if len(names) == 1 && canDecode(value, types[names[0]]) {
-		return fmt.Sprintf("must be an object; use {%s: %s}", names[0], asPlainText(value))
-	}
-	return "must be an object with fields such as " + strings.Join(names[:min(len(names), 4)], ", ") // the first are the most important
 }
 
 var (
@@ -146,8 +137,21 @@ func explainYAMLError(err error, document []byte) Problem {
 	prefix := linePrefix.FindStringSubmatch(text)
 	text, _, _ = strings.Cut(strings.TrimPrefix(text, prefix[0]), "\n")
 	line, _ := strconv.Atoi(prefix[1])
+	// YAML takes a template without quotes for an object.
+	template := ""
+	if strings.HasPrefix(text, "invalid map key") || strings.HasPrefix(text, "did not find expected") {
+		for line := range strings.Lines(string(document)) {
+			before, after, has := strings.Cut(line, "{{")
+			action, _, ends := strings.Cut(after, "}}")
+			isQuoted := strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1
+			if has && ends && !isQuoted && strings.TrimRight(before, " :,[{-") != strings.TrimRight(before, " ") {
+				template = "{{" + action + "}}"
+				break
+			}
+		}
+	}
 	key := duplicateKey.FindStringSubmatch(text)
-	switch template := findBareTemplate(text, document); {
+	switch {
 	case key != nil:
 		text = fmt.Sprintf("the field %s is there twice: remove one", key[1])
 	case template != "":
@@ -160,21 +164,4 @@ func explainYAMLError(err error, document []byte) Problem {
 		text = "no valid YAML: " + text
 	}
 	return Problem{Line: line, Text: text}
-}
-
-// findBareTemplate finds a template without quotes, which YAML takes for an object, if that may
-// have caused the problem.
-func findBareTemplate(problem string, document []byte) string {
-	if !strings.HasPrefix(problem, "invalid map key") && !strings.HasPrefix(problem, "did not find expected") {
-		return ""
-	}
-	for line := range strings.Lines(string(document)) {
-		before, after, has := strings.Cut(line, "{{")
-		action, _, ends := strings.Cut(after, "}}")
-		quoted := strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1
-		if has && ends && !quoted && strings.TrimRight(before, " :,[{-") != strings.TrimRight(before, " ") {
-			return "{{" + action + "}}"
-		}
-	}
-	return ""
 }

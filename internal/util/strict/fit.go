@@ -75,7 +75,7 @@ func (p *Problems) fitFields(object map[string]any, typ reflect.Type, path *fiel
 	isStruct := typ.Kind() == reflect.Struct
 	var known map[string]reflect.Type
 	if isStruct {
-		_, known = jsonFields(typ)
+		_, known = JSONFields(typ)
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		before, fieldType, at := len(*p), known[name], path.Child(name)
@@ -112,17 +112,15 @@ func decodeValue(value any, typ reflect.Type) error {
 	return sigsjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface())
 }
 
-func canDecode(value any, typ reflect.Type) bool { return decodeValue(value, typ) == nil }
-
-// jsonFields returns the names of a struct's fields in JSON, in their order, and their types.
-func jsonFields(typ reflect.Type) (names []string, types map[string]reflect.Type) {
+// JSONFields returns the names of a struct's fields in JSON, in their order, and their types.
+func JSONFields(typ reflect.Type) (names []string, types map[string]reflect.Type) {
 	types = map[string]reflect.Type{}
 	for structField := range typ.Fields() {
 		name, options, _ := strings.Cut(structField.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !structField.IsExported():
 		case name == "" && structField.Type.Kind() == reflect.Struct && (structField.Anonymous || strings.Contains(options, "inline")):
-			inner, innerTypes := jsonFields(structField.Type)
+			inner, innerTypes := JSONFields(structField.Type)
 			names = append(names, inner...)
 			maps.Copy(types, innerTypes)
 		case name != "":
@@ -136,7 +134,7 @@ func jsonFields(typ reflect.Type) (names []string, types map[string]reflect.Type
 const maxNamedFields = 20
 
 func unknownField(name string, value any, typ reflect.Type, path *field.Path) Problem {
-	names, _ := jsonFields(typ)
+	names, _ := JSONFields(typ)
 	slices.Sort(names)
 	p := Problem{Path: path.Child(name).String(), Text: "Unknown field", Unknown: true}
 	nearest := suggest.Nearest(name, names)

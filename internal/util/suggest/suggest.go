@@ -162,10 +162,11 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		}
 	}
 	message := "must be a quantity, for example 80Gi"
-	if meant := Quantity(text); meant != "" {
+	meant, binary := Quantity(text)
+	if meant != "" {
 		message += fmt.Sprintf("; use %q", meant)
 	}
-	if binary := BinaryQuantity(text); binary != "" {
+	if binary != "" {
 		message += fmt.Sprintf(", or %q for binary units", binary)
 	}
 	return resource.Quantity{}, errors.New(message)
@@ -173,31 +174,28 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 
 var amount = regexp.MustCompile(`^\s*([+-]?[0-9.,]+)\s*([kmgtpe]?)(i?)(b|bytes?)?\s*$`)
 
-// Quantity finds the quantity in amounts such as 80GiB, 80 GB and 1,000.
-func Quantity(text string) string {
+// Quantity finds the quantity in amounts such as 80GiB, 80 GB and 1,000, and the one in binary units
+// that an amount in decimal ones, such as 80GB, may mean.
+func Quantity(text string) (quantity, binary string) {
 	parts := amount.FindStringSubmatch(strings.ToLower(text))
-	if parts == nil {
-		return ""
+	if parts == nil || parts[2] == "" && parts[3] != "" {
+		return "", ""
 	}
-	suffix := strings.ToUpper(parts[2]) + parts[3]
-	if suffix == "K" {
-		suffix = "k"
+	number, unit := strings.ReplaceAll(parts[1], ",", ""), strings.ToUpper(parts[2])
+	if quantity = number + unit + parts[3]; unit == "K" && parts[3] == "" {
+		quantity = number + "k"
 	}
-	quantity := strings.ReplaceAll(parts[1], ",", "") + suffix
-	if _, err := resource.ParseQuantity(quantity); err != nil || parts[2] == "" && parts[3] != "" {
-		return ""
+	if _, err := resource.ParseQuantity(quantity); err != nil {
+		return "", ""
 	}
-	return quantity
-}
-
-// BinaryQuantity finds the quantity in binary units that an amount in decimal ones, such as 80GB, may
-// mean.
-func BinaryQuantity(text string) string {
-	parts := amount.FindStringSubmatch(strings.ToLower(text))
-	if parts == nil || parts[2] == "" || parts[3] != "" || parts[4] == "" {
-		return ""
+	if unit == "" || parts[3] != "" || parts[4] == "" {
+		return quantity, ""
 	}
-	return Quantity(parts[1] + parts[2] + "i")
+	binary = number + unit + "i"
+	if _, err := resource.ParseQuantity(binary); err != nil { // .Ei
+		return quantity, ""
+	}
+	return quantity, binary
 }
 
 var numbers = regexp.MustCompile(`^[vV]?\s*([0-9]+)(\.[0-9]+)?(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)

@@ -1,6 +1,7 @@
 package suggest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -45,14 +46,16 @@ func TestQuantity(t *testing.T) {
 		"80GiB": "80Gi", "80GB": "80G", "80 Gi": "80Gi", "80gi": "80Gi", "80g": "80G", "80KB": "80k", "80K": "80k", "80Kib": "80Ki",
 		"1,000": "1000", "1.5tb": "1.5T", "80 bytes": "80", "80 b": "80", "x": "", "": "", "80ib": "", "80Gx": "", "--1": "", "1.2.3": "", "80%": "",
 	} {
-		require.Equal(t, want, suggest.Quantity(text), text)
+		got, _ := suggest.Quantity(text)
+		require.Equal(t, want, got, text)
 	}
 }
 
 func TestBinaryQuantity(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"80GB": "80Gi", "80 gb": "80Gi", "1.5tb": "1.5Ti", "64KB": "64Ki", "80G": "", "80GiB": "", "80 bytes": "", "x": ""} {
-		require.Equal(t, want, suggest.BinaryQuantity(text), text)
+		_, got := suggest.Quantity(text)
+		require.Equal(t, want, got, text)
 	}
 }
 
@@ -88,7 +91,8 @@ func FuzzSuggest(f *testing.F) {
 	f.Add("GPU_0")
 	f.Add("v9.0")
 	f.Fuzz(func(t *testing.T, text string) {
-		if quantity := suggest.Quantity(text); quantity != "" {
+		quantity, binary := suggest.Quantity(text)
+		for _, quantity := range slices.DeleteFunc([]string{quantity, binary}, func(text string) bool { return text == "" }) {
 			_, err := resource.ParseQuantity(quantity)
 			require.NoError(t, err)
 		}

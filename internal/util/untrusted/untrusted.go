@@ -16,24 +16,14 @@ var ErrTooLarge = errors.New("too large")
 // ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
 // that makes such a file makes none.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	return readPath(path, limit, os.Lstat, opened|noFollow)
+	look := func() (fs.FileInfo, error) { return os.Lstat(path) }
+	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, opened|noFollow, 0) })
 }
 
 // ReadLinked is ReadFile that follows symbolic links: the files of a mounted ConfigMap are links.
 func ReadLinked(path string, limit int64) ([]byte, error) {
-	return readPath(path, limit, os.Stat, opened)
-}
-
-// readPath looks at a file before it opens it: some devices do something when they are opened.
-func readPath(path string, limit int64, look func(string) (fs.FileInfo, error), flags int) ([]byte, error) {
-	if info, err := look(path); err == nil && !info.Mode().IsRegular() {
-		return nil, notRegular(path, info.Mode())
-	}
-	file, err := os.OpenFile(path, flags, 0)
-	if err != nil {
-		return nil, err
-	}
-	return readRegular(path, file, limit)
+	look := func() (fs.FileInfo, error) { return os.Stat(path) }
+	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, opened, 0) })
 }
 
 // ReadFileIn is ReadFile that follows symbolic links as long as they stay in a folder: its owner
@@ -61,14 +51,8 @@ func ReadFileIn(folder, path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	if info, err := root.Lstat(below); err == nil && !info.Mode().IsRegular() {
-		return nil, notRegular(path, info.Mode())
-	}
-	file, err := root.OpenFile(below, opened, 0)
-	if err != nil {
-		return nil, err
-	}
-	return readRegular(path, file, limit)
+	look := func() (fs.FileInfo, error) { return root.Lstat(below) }
+	return readRegular(path, limit, look, func() (*os.File, error) { return root.OpenFile(below, opened, 0) })
 }
 
 // ReadNamed reads a file that the user of the program names, which may be a pipe. A pipe without a
@@ -102,11 +86,18 @@ func ReadTail(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// readRegular reads a file if it is regular, and closes it.
-func readRegular(path string, file *os.File, limit int64) ([]byte, error) {
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
+// readRegular looks at a file before it opens it: some devices do something when they are opened.
+func readRegular(path string, limit int64, look func() (fs.FileInfo, error), open func() (*os.File, error)) ([]byte, error) {
+	info, err := look()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, notRegular(path, info.Mode())
+	}
+	file, err := open()
 	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if info, err = file.Stat(); err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {

@@ -135,9 +135,9 @@ func (p editsPart) renderEdits(c *container) (*v1alpha1.Edits, error) {
 			return nil, err
 		}
 	}
-	batch := gotemplate.NewBatch(texts, data)
-	rendered := p.replaceTemplates(batch.RenderNext)
-	if err := errors.Join(batch.Errs...); err != nil {
+	next, errs := gotemplate.RenderAll(texts, data)
+	rendered := p.replaceTemplates(next)
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	rendered.Env = slices.DeleteFunc(rendered.Env, func(variable string) bool { return variable == "" })
