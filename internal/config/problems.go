@@ -93,10 +93,10 @@ func refuseObject(source string, value any) error {
 	case apiVersion != v1alpha1.APIVersion && name != "" && didYouMean(name, ownKindNames) == "":
 		// Another program's kind, rather than an own one with a misspelled apiVersion.
 		do := "kubectl apply it"
-		if name == "ConfigMap" {
-			do += ", and name it with --config-map"
-		} else if adaptedKind(name) != nil {
+		if _, isAdapted := adaptedKinds[name]; isAdapted {
 			do += ", and have it read with --adapters " + name
+		} else if name == "ConfigMap" {
+			do += ", and name it with --config-map"
 		}
 		return at.refuseField("kind", "this is a %s: %s; kwok-dra reads %s here", name, do, strings.Join(ownKindNames, " and "))
 	case apiVersion != v1alpha1.APIVersion:
