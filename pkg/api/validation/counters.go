@@ -171,6 +171,17 @@ func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) 
 	if len(*at.errs) > before {
 		return
 	}
+	requireText := func(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, at checker) {
+		key := resourcev1.QualifiedName(name)
+		if _, has := attributes[key]; !has { // like the API server, prefer the name with the domain
+			key = resourcev1.QualifiedName(strings.TrimPrefix(name, spec.Driver+"/"))
+		}
+		attribute, has := attributes[key]
+		at = at.atField("attributes").atKey(string(key))
+		if at.requirePresence(has, "partitionTypeAttribute names it, and the device consumes counters") {
+			at.requireThat(attribute.Type == v1alpha1.AttributeString, shownValue(attribute), "must be a string, since partitionTypeAttribute names it")
+		}
+	}
 	consumers := 0
 	for i := range spec.Devices {
 		device, at := &spec.Devices[i], at.atField("devices").atIndex(i)
@@ -178,25 +189,10 @@ func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) 
 			continue
 		}
 		consumers++
-		validateType(device.Attributes, spec, at.atField("attributes"))
+		requireText(device.Attributes, at)
 		for j := range device.Partitions {
-			validateType(attributesOf(device, &device.Partitions[j]), spec, at.atField("partitions").atIndex(j).atField("attributes"))
+			requireText(attributesOf(device, &device.Partitions[j]), at.atField("partitions").atIndex(j))
 		}
 	}
 	given.requireThat(consumers > 0, name, "must not be given without a device that has counters, slots or consumesCounters")
-}
-
-// validateType requires the attribute that partitionTypeAttribute names. Like the API server, it
-// prefers the name with the domain.
-func validateType(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
-	name := resourcev1.QualifiedName(*spec.PartitionTypeAttribute)
-	attribute, has := attributes[name]
-	if !has {
-		name = resourcev1.QualifiedName(strings.TrimPrefix(string(name), spec.Driver+"/"))
-		attribute, has = attributes[name]
-	}
-	at = at.atKey(string(name))
-	if at.requirePresence(has, "partitionTypeAttribute names it, and the device consumes counters") {
-		at.requireThat(attribute.Type == v1alpha1.AttributeString, shownValue(attribute), "must be a string, since partitionTypeAttribute names it")
-	}
 }

@@ -71,11 +71,26 @@ func validateSchema(s *v1alpha1.Schema, at checker) {
 	} else {
 		items.requirePresence(s.Type != v1alpha1.SchemaArray, "the schema of the items")
 	}
-	eachNested(s, at, func(nested *v1alpha1.Schema, at checker) { validateNested(nested, s, at) })
+	validateAlternatives(s, s, at)
 }
 
-// validateNested checks a schema in allOf, anyOf, oneOf or not. The outer schema has its types.
-func validateNested(s, outer *v1alpha1.Schema, at checker) {
+// validateAlternatives checks the schemas in allOf, anyOf, oneOf and not. The outer schema declares
+// the types and the fields of all of them.
+func validateAlternatives(s, outer *v1alpha1.Schema, at checker) {
+	for _, list := range []struct {
+		name    string
+		schemas []v1alpha1.Schema
+	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
+		for i := range list.schemas {
+			validateAlternative(&list.schemas[i], outer, at.atField(list.name).atIndex(i))
+		}
+	}
+	if s.Not != nil {
+		validateAlternative(s.Not, outer, at.atField("not"))
+	}
+}
+
+func validateAlternative(s, outer *v1alpha1.Schema, at checker) {
 	if s.Type != "" {
 		oneOf(at.atField("type"), s.Type, schemaTypes...)
 	}
@@ -86,25 +101,10 @@ func validateNested(s, outer *v1alpha1.Schema, at checker) {
 			known, ok = *outer.AdditionalProperties, true
 		}
 		if at.requireThat(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", listNames(outer.Properties)) {
-			validateNested(&property, &known, at)
+			validateAlternative(&property, &known, at)
 		}
 	})
-	eachNested(s, at, func(nested *v1alpha1.Schema, at checker) { validateNested(nested, outer, at) })
-}
-
-// eachNested calls check with each schema in allOf, anyOf, oneOf and not.
-func eachNested(s *v1alpha1.Schema, at checker, check func(nested *v1alpha1.Schema, at checker)) {
-	for _, list := range []struct {
-		name    string
-		schemas []v1alpha1.Schema
-	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
-		for i := range list.schemas {
-			check(&list.schemas[i], at.atField(list.name).atIndex(i))
-		}
-	}
-	if s.Not != nil {
-		check(s.Not, at.atField("not"))
-	}
+	validateAlternatives(s, outer, at)
 }
 
 // validateRules checks the rules of a schema without those of its parts. The object that it is of
