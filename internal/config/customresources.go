@@ -170,12 +170,11 @@ func (c *CustomResources) updateWatch(ctx context.Context, d *definition) error 
 	}
 	isServed := err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == d.Resource.Resource })
 	watched := d.watched.Load()
-	switch {
-	case isServed && watched == nil:
+	if isServed {
 		d.missingSince = time.Time{}
-		return c.startWatch(ctx, d)
-	case isServed:
-		d.missingSince = time.Time{}
+		if watched == nil {
+			return c.startWatch(ctx, d)
+		}
 		return nil
 	}
 	// While an API server starts, it answers that a resource does not exist even if it does. So

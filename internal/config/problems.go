@@ -93,10 +93,10 @@ func refuseObject(source string, value any) error {
 	case apiVersion != v1alpha1.APIVersion && name != "" && didYouMean(name, ownKindNames) == "":
 		// Another program's kind, rather than an own one with a misspelled apiVersion.
 		do := "kubectl apply it"
-		if _, isAdapted := adaptedKinds[name]; isAdapted {
-			do += ", and have it read with --adapters " + name
-		} else if name == "ConfigMap" {
+		if name == "ConfigMap" {
 			do += ", and name it with --config-map"
+		} else if _, isAdapted := adaptedKinds[name]; isAdapted {
+			do += ", and have it read with --adapters " + name
 		}
 		return at.refuseField("kind", "this is a %s: %s; kwok-dra reads %s here", name, do, strings.Join(ownKindNames, " and "))
 	case apiVersion != v1alpha1.APIVersion:
