@@ -55,6 +55,11 @@ type source struct {
 	// required reports whether nothing may be in force while this source has no good version.
 	required bool
 
+	history
+}
+
+// history is what this process remembers of a source.
+type history struct {
 	// good is the version that was in force last, or nil.
 	good *Documents
 	// refused is why the newest version is not in force, or nil.
@@ -87,7 +92,7 @@ func (c *carrier) observeSources(now []*source) (changed bool) {
 			before.object, now[i] = s.object, before
 			continue
 		default:
-			s.good, s.refused, s.presentAtStart = before.good, before.refused, before.presentAtStart
+			s.history = before.history
 		}
 		if s.decode(s); s.decodeErr != nil {
 			s.newest = nil

@@ -229,7 +229,7 @@ func TestDecideIsAFunctionOfTheSources(t *testing.T) {
 }
 
 func newestOrBroken(newest, good *Documents) *source {
-	one := &source{newest: newest, good: good, presentAtStart: good == nil}
+	one := &source{newest: newest, history: history{good: good, presentAtStart: good == nil}}
 	if newest == nil {
 		one.decodeErr = errors.New("broken")
 	}
