@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +24,8 @@ type carrier struct {
 	sources []*source
 	// refusals counts the versions that were refused.
 	refusals int
-	// known is closed by setKnown once the carrier has been read.
-	known    chan struct{}
-	setKnown func()
+	// known is closed once the carrier has been read.
+	known chan struct{}
 	// recorder emits events on the objects of the sources. It is nil for files.
 	recorder record.EventRecorder
 }
@@ -73,11 +71,6 @@ type history struct {
 	isUndecided bool
 }
 
-func newCarrier(name string) *carrier {
-	known := make(chan struct{})
-	return &carrier{name: name, known: known, setKnown: sync.OnceFunc(func() { close(known) })}
-}
-
 // Name and Done implement cache.DoneChecker.
 func (c *carrier) Name() string          { return c.name }
 func (c *carrier) Done() <-chan struct{} { return c.known }
@@ -91,12 +84,12 @@ func (c *carrier) observeSources(now []*source) (changed bool) {
 		known[s.key] = s
 	}
 	changed = c.sources == nil || len(now) != len(known)
-	for _, s := range now {
+	for i, s := range now {
 		switch before := known[s.key]; {
 		case before == nil:
 			s.presentAtStart = c.sources == nil
 		case before.version == s.version:
-			s.newest, s.decodeErr, s.required, s.history = before.newest, before.decodeErr, before.required, before.history
+			before.object, now[i] = s.object, before
 			continue
 		default:
 			s.history = before.history
@@ -214,16 +207,15 @@ func (d *decision) resolveContradictions(sources []*source) {
 
 // Snapshot returns the set that a sidecar that starts now would have in force, given a ConfigMap
 // or nil and the custom resources, and why documents are refused.
-func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured) (*Set, []error) {
-	own, custom := newCarrier(""), newCarrier(ObjectsCarrier)
-	own.sources = []*source{} // so the ConfigMap is new: nothing of a refused one can be in force yet
+func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured) (set *Set, refused []error) {
+	own := carrier{sources: []*source{}} // so the ConfigMap is new: nothing of a refused one can be in force yet
 	if configMap != nil {
 		own.observeSources([]*source{(&ConfigMap{}).sourceOf(configMap)})
 	}
+	var custom carrier
 	custom.observeSources(sourcesOfObjects(objects))
 	sources := slices.Concat(own.sources, custom.sources)
 	d := decideVersions(sources)
-	var refused []error
 	for _, s := range sources {
 		if err := d.refused[s]; err != nil {
 			refused = append(refused, err)

@@ -48,9 +48,13 @@ func ConfigMapCarrier(name types.NamespacedName) string {
 // Store has custom resources too: then those are in force without it, and what an earlier
 // version of the ConfigMap may have made stays.
 func NewConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
-	c := watchConfigMap(client, name, store, recorder, nil)
-	c.isRequired = store.carrierNamed(ObjectsCarrier) == nil
-	return c
+	informer := coreinformers.NewFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
+	})
+	carrier := store.carrierNamed(ConfigMapCarrier(name))
+	carrier.recorder = recorder
+	isRequired := store.carrierNamed(ObjectsCarrier) == nil
+	return &ConfigMap{name.String(), store, carrier, nil, isRequired, cached.NewInformer[*corev1.ConfigMap](informer, nil)}
 }
 
 // ConfigMapFormat is the format of another program's ConfigMap.
@@ -65,16 +69,9 @@ type ConfigMapFormat struct {
 // NewAdaptedConfigMap prepares to watch a ConfigMap in another program's format. By the rule of
 // these programs a missing ConfigMap configures nothing, so deleting it retires its pools.
 func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format ConfigMapFormat) *ConfigMap {
-	return watchConfigMap(client, name, store, recorder, &format)
-}
-
-func watchConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format *ConfigMapFormat) *ConfigMap {
-	carrier := store.carrierNamed(ConfigMapCarrier(name))
-	carrier.recorder = recorder
-	informer := coreinformers.NewFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
-	})
-	return &ConfigMap{name: name.String(), store: store, carrier: carrier, format: format, informer: cached.NewInformer[*corev1.ConfigMap](informer, nil)}
+	c := NewConfigMap(client, name, store, recorder)
+	c.format = &format
+	return c
 }
 
 // Run watches until ctx ends.
@@ -136,15 +133,4 @@ func (c *ConfigMap) sourceOf(configMap *corev1.ConfigMap) *source {
 		}
 		s.decodeErr = errors.Join(errs...)
 	}}
-}
-
-// CheckConfigMap returns why a ConfigMap with kwok-dra's own documents would be refused, or nil.
-// It does not look at other sources.
-func CheckConfigMap(configMap *corev1.ConfigMap) error {
-	s := (&ConfigMap{}).sourceOf(configMap)
-	if s.decode(s); s.decodeErr != nil {
-		return s.decodeErr
-	}
-	_, err := NewSet(s.newest)
-	return err
 }

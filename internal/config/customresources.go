@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -21,7 +22,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -52,6 +55,9 @@ func (o *Objects) Replace(ctx context.Context, list func() []*unstructured.Unstr
 	o.onChange()
 }
 
+// customResource is the source of documents that are objects of their own.
+const customResource = "custom resource"
+
 // sourcesOfObjects makes a source of each object. An edit of the status is not a new version;
 // the slices in the annotation of a NodeOverlay count as its spec does.
 func sourcesOfObjects(objects []*unstructured.Unstructured) []*source {
@@ -70,6 +76,26 @@ func sourcesOfObjects(objects []*unstructured.Unstructured) []*source {
 		})
 	}
 	return all
+}
+
+// decodeObject decodes a custom resource of any kind that is read.
+func decodeObject(object *unstructured.Unstructured) (*Documents, error) {
+	carrier := &corev1.ObjectReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}
+	if kind, isAdapted := adaptedKinds[object.GetKind()]; isAdapted {
+		origin := devices.Origin{Document: kind.Name + " " + object.GetName(), Created: object.GetCreationTimestamp().Time, Carrier: carrier}
+		adapted, err := kind.Adapt(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", origin.Document, err)
+		}
+		return compileAdapted(origin, adapted, kind.PartOf)
+	}
+	encoded, _ := json.Marshal(object.Object) // an object of the API server is valid JSON
+	document, problems := strict.Parse(encoded)
+	if len(problems) > 0 {
+		return nil, &Refusal{Source: customResource, Object: nameObject(object.Object), Problems: problems}
+	}
+	documents := &Documents{carrier: carrier}
+	return documents, documents.addObject(customResource, document)
 }
 
 // discoveryInterval is how often discovery is asked which kinds are defined. Watching the
@@ -138,56 +164,40 @@ func (c *CustomResources) Run(ctx context.Context) {
 // updateWatch starts or ends the watch of a kind. It returns an error if it is not known whether
 // the kind is defined, or which objects exist.
 func (c *CustomResources) updateWatch(ctx context.Context, d *definition) error {
-	isServed, err := c.isServed(ctx, d.Resource)
-	if err != nil {
-		return err
+	served, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, d.Resource.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("find %s: %w", d.Resource.Resource, err)
 	}
+	isServed := err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == d.Resource.Resource })
+	watched := d.watched.Load()
 	if isServed {
 		d.missingSince = time.Time{}
+		if watched == nil {
+			return c.startWatch(ctx, d)
+		}
+		return nil
 	}
-	watched := d.watched.Load()
-	switch {
-	case isServed && watched == nil:
-		return c.startWatch(ctx, d)
-	case isServed:
-	case !c.isUndefined(ctx, d):
+	// While an API server starts, it answers that a resource does not exist even if it does. So
+	// listing the kind must fail twice, some time apart.
+	listCtx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	_, err = c.client.Resource(d.Resource).List(listCtx, metav1.ListOptions{Limit: 1})
+	switch isMissing := apierrors.IsNotFound(err) || watched == nil && apierrors.IsForbidden(err); {
+	case !isMissing:
+		d.missingSince = time.Time{}
+	case d.missingSince.IsZero():
+		d.missingSince = time.Now()
+	}
+	if d.missingSince.IsZero() || time.Since(d.missingSince) < discoveryInterval/2 {
 		return fmt.Errorf("find %s: the API server does not name them among its resources", d.Resource.Resource)
-	case watched != nil:
+	}
+	if watched != nil {
 		watched.stop()
 		d.watched.Store(nil)
 		klog.FromContext(ctx).Info("Custom resource definition was deleted", "kind", d.Name)
 		c.replaceObjects(ctx)
 	}
 	return nil
-}
-
-// isUndefined reports whether a kind that discovery does not name has no definition: listing it
-// must fail twice, some time apart. While an API server starts, it answers that a resource does
-// not exist even if it does.
-func (c *CustomResources) isUndefined(ctx context.Context, d *definition) bool {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	_, err := c.client.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	if !apierrors.IsNotFound(err) && (d.watched.Load() != nil || !apierrors.IsForbidden(err)) {
-		d.missingSince = time.Time{}
-		return false
-	}
-	if d.missingSince.IsZero() {
-		d.missingSince = time.Now()
-	}
-	return time.Since(d.missingSince) >= discoveryInterval/2
-}
-
-// isServed reports whether discovery names a resource.
-func (c *CustomResources) isServed(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
-	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, resource.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("find %s: %w", resource.Resource, err)
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 }
 
 // startWatch watches a kind, and returns when its objects have been listed.

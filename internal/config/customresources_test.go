@@ -34,7 +34,7 @@ func (d *definitions) ServerResourcesForGroupVersionWithContext(_ context.Contex
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
 	}
 	list := &metav1.APIResourceList{}
-	for _, kind := range ownKinds {
+	for _, kind := range OwnKinds() {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: kind.Resource.Resource})
 	}
 	return list, nil
@@ -42,7 +42,7 @@ func (d *definitions) ServerResourcesForGroupVersionWithContext(_ context.Contex
 
 func newDefinitions(objects ...*unstructured.Unstructured) *definitions {
 	kinds := map[schema.GroupVersionResource]string{}
-	for _, kind := range ownKinds {
+	for _, kind := range OwnKinds() {
 		kinds[kind.Resource] = kind.Name + "List"
 	}
 	all := make([]runtime.Object, len(objects))
@@ -60,7 +60,7 @@ func newDefinitions(objects ...*unstructured.Unstructured) *definitions {
 func (d *definitions) run(t *testing.T) *Store {
 	t.Helper()
 	store := NewStore(ObjectsCarrier)
-	watched := NewCustomResources(d.client, d, NewObjects(store, record.NewFakeRecorder(100), func() {}), ownKinds...)
+	watched := NewCustomResources(d.client, d, NewObjects(store, record.NewFakeRecorder(100), func() {}), OwnKinds()...)
 	t.Cleanup(synctest.Wait)
 	runtest.UntilEnd(quiet(t), t, watched.Run)
 	time.Sleep(time.Second) // a cache that fills is asked now and then
@@ -135,7 +135,7 @@ func TestDeletedWhileTheOthersAreListed(t *testing.T) {
 		d := newDefinitions(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec), custom(t, "ResourcePoolTemplate", "b", 1, goodSpec))
 		d.client.PrependReactor("list", "kwokdraconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
 			// The first kind has been listed, and is watched.
-			require.NoError(t, d.client.Tracker().Delete(ownKinds[0].Resource, "", "a"))
+			require.NoError(t, d.client.Tracker().Delete(OwnKinds()[0].Resource, "", "a"))
 			synctest.Wait()
 			return false, nil, nil
 		})

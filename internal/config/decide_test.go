@@ -240,7 +240,7 @@ func newestOrBroken(newest, good *Documents) *source {
 func decideTwice(t *testing.T, sources ...*source) decision {
 	once := decideVersions(sources)
 	for _, one := range sources {
-		newCarrier("").recordDecision(klog.Background(), one, once.chosen[one], once.refused[one])
+		(&carrier{}).recordDecision(klog.Background(), one, once.chosen[one], once.refused[one])
 	}
 	again := decideVersions(sources)
 	require.Equal(t, once.chosen, again.chosen)

@@ -32,17 +32,6 @@ type Documents struct {
 	total devices.Total
 }
 
-// templateNames returns the names of the templates, none for nil.
-func (d *Documents) templateNames() (names []string) {
-	if d == nil {
-		return nil
-	}
-	for _, t := range d.templates {
-		names = append(names, t.value.Name)
-	}
-	return names
-}
-
 // Ambiguous warns of devices and values that templates have under two names.
 func (d *Documents) Ambiguous() (warnings strict.Problems) {
 	for _, t := range d.templates {

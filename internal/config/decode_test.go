@@ -200,6 +200,6 @@ func TestDecodeList(t *testing.T) {
 		one := `{apiVersion: dra.kwok.x-k8s.io/v1alpha1, kind: ResourcePoolTemplate, metadata: {name: %s}, spec: {driver: d.example.com, devices: [{name: gpu}]}}`
 		documents, err := Decode("f", fmt.Appendf(nil, "{apiVersion: "+kind+", items: ["+one+", "+one+"]}", "a", "b"))
 		require.NoError(t, err)
-		require.Equal(t, []string{"a", "b"}, documents.templateNames())
+		require.Equal(t, []string{"a", "b"}, templateNames(documents))
 	}
 }

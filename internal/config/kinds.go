@@ -1,19 +1,17 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -40,50 +38,38 @@ type Adapted struct {
 	Changes []string
 }
 
-var ownKinds = []Kind{
-	{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
-	{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
+// OwnKinds returns ResourcePoolTemplate and KwokDRAConfiguration.
+func OwnKinds() []Kind {
+	return []Kind{
+		{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
+		{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
+	}
 }
 
 var ownKindNames = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
 
-// OwnKinds returns ResourcePoolTemplate and KwokDRAConfiguration.
-func OwnKinds() []Kind {
-	return slices.Clone(ownKinds)
-}
-
-// adaptedKinds are the kinds of other programs that this one reads.
-var adaptedKinds []Kind
+// adaptedKinds are the kinds of other programs that this one reads, by name.
+var adaptedKinds = map[string]Kind{}
 
 // RegisterAdaptedKinds has this program read kinds of others. Call it in an init function.
 func RegisterAdaptedKinds(kinds ...Kind) {
-	adaptedKinds = append(adaptedKinds, kinds...)
-}
-
-// adaptedKind finds a registered kind, or returns nil.
-func adaptedKind(name string) *Kind {
-	if i := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
-		return &adaptedKinds[i]
+	for _, kind := range kinds {
+		adaptedKinds[kind.Name] = kind
 	}
-	return nil
 }
 
 // AdaptedKinds finds registered kinds by their names.
-func AdaptedKinds(names ...string) ([]Kind, error) {
-	var known []string
-	for _, kind := range adaptedKinds {
-		known = append(known, kind.Name)
-	}
-	var found []Kind
+func AdaptedKinds(names ...string) (found []Kind, err error) {
+	known := slices.Sorted(maps.Keys(adaptedKinds))
 	for i, name := range names {
-		kind := adaptedKind(name)
-		if kind == nil {
+		kind, isKnown := adaptedKinds[name]
+		if !isKnown {
 			return nil, fmt.Errorf("unknown kind %q: must be %s%s", name, strings.Join(known, " or "), didYouMean(name, known))
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
 		}
-		found = append(found, *kind)
+		found = append(found, kind)
 	}
 	return found, nil
 }
@@ -94,30 +80,6 @@ func didYouMean(word string, known []string) string {
 		return "; did you mean " + nearest + "?"
 	}
 	return ""
-}
-
-// customResource is the source of documents that are objects of their own.
-const customResource = "custom resource"
-
-// decodeObject decodes a custom resource of any kind that is read.
-func decodeObject(object *unstructured.Unstructured) (*Documents, error) {
-	carrier := &corev1.ObjectReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}
-	kind := adaptedKind(object.GetKind())
-	if kind == nil {
-		documents := &Documents{carrier: carrier}
-		encoded, _ := json.Marshal(object.Object) // an object of the API server is valid JSON
-		document, problems := strict.Parse(encoded)
-		if len(problems) > 0 {
-			return documents, &Refusal{Source: customResource, Object: nameObject(object.Object), Problems: problems}
-		}
-		return documents, documents.addObject(customResource, document)
-	}
-	origin := devices.Origin{Document: kind.Name + " " + object.GetName(), Created: object.GetCreationTimestamp().Time, Carrier: carrier}
-	adapted, err := kind.Adapt(object)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin.Document, err)
-	}
-	return compileAdapted(origin, adapted, kind.PartOf)
 }
 
 // compileAdapted makes documents of what an adapter has made.

@@ -95,7 +95,7 @@ func refuseObject(source string, value any) error {
 		do := "kubectl apply it"
 		if name == "ConfigMap" {
 			do += ", and name it with --config-map"
-		} else if adaptedKind(name) != nil {
+		} else if _, isAdapted := adaptedKinds[name]; isAdapted {
 			do += ", and have it read with --adapters " + name
 		}
 		return at.refuseField("kind", "this is a %s: %s; kwok-dra reads %s here", name, do, strings.Join(ownKindNames, " and "))

@@ -82,33 +82,21 @@ func NewSet(sources ...*Documents) (*Set, error) {
 			byName[t.value.Name] = t
 			set.Templates = append(set.Templates, t.value)
 			set.total.Add(t.value)
-			switch excess, pool := set.total.Excess(), t.value.SharedPool(); {
+			excess, pool := set.total.Excess(), t.value.SharedPool()
+			switch other := set.SharedPool(t.value.Driver, pool); {
 			case excess != "":
 				errs = append(errs, t.refuseField("spec.devices", "Forbidden: %s", excess))
+			case other != nil:
+				errs = append(errs, t.refuseField("spec.poolName", "template %s makes the pool %s of driver %s already: give another name", other.Name, pool, t.value.Driver))
 			case pool != "":
-				if other := set.SharedPool(t.value.Driver, pool); other != nil {
-					errs = append(errs, t.refuseField("spec.poolName", "template %s makes the pool %s of driver %s already: give another name",
-						other.Name, pool, t.value.Driver))
-				} else {
-					set.shared = append(set.shared, t.value)
-				}
+				set.shared = append(set.shared, t.value)
 			}
 		}
 		configurations = append(configurations, documents.configurations...)
 		set.Classes = append(set.Classes, documents.classes...)
 	}
-	merged, err := mergeConfigurations(configurations)
-	errs = append(errs, err)
-	compiled, invalid := newConfiguration(merged)
-	set.Configuration = compiled
-	return set, errors.Join(append(errs, invalid.ToAggregate())...)
-}
-
-// mergeConfigurations makes one document of several, no two of which may set the same field.
-func mergeConfigurations(documents []located[*v1alpha1.KwokDRAConfiguration]) (*v1alpha1.KwokDRAConfiguration, error) {
 	merged, setBy := map[string]any{}, map[string]location{}
-	var errs []error
-	for _, d := range documents {
+	for _, d := range configurations {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d.value.Spec)
 		errs = append(errs, err)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -118,9 +106,11 @@ func mergeConfigurations(documents []located[*v1alpha1.KwokDRAConfiguration]) (*
 			merged[name], setBy[name] = fields[name], d.location
 		}
 	}
-	document := &v1alpha1.KwokDRAConfiguration{}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, &document.Spec)
-	return document, errors.Join(append(errs, err)...)
+	configuration := &v1alpha1.KwokDRAConfiguration{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, &configuration.Spec)
+	compiled, invalid := newConfiguration(configuration)
+	set.Configuration = compiled
+	return set, errors.Join(append(errs, err, invalid.ToAggregate())...)
 }
 
 // newConfiguration fills in the defaults and compiles the selectors.

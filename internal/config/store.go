@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ type Store struct {
 func NewStore(carriers ...string) *Store {
 	s := &Store{}
 	for _, name := range carriers {
-		s.carriers = append(s.carriers, newCarrier(name))
+		s.carriers = append(s.carriers, &carrier{name: name, known: make(chan struct{})})
 	}
 	return s
 }
@@ -111,7 +112,7 @@ func (s *Store) carrierNamed(name string) *carrier {
 // are the newest.
 func (s *Store) syncCarrier(logger klog.Logger, observed *carrier, list func() []*source) {
 	s.mu.Lock()
-	before := s.current.Load()
+	before, isFirst := s.current.Load(), observed.sources == nil
 	if observed.observeSources(list()) {
 		var sources []*source
 		hasAllCarriers := true
@@ -144,7 +145,9 @@ func (s *Store) syncCarrier(logger klog.Logger, observed *carrier, list func() [
 			f()
 		}
 	}
-	observed.setKnown()
+	if isFirst {
+		close(observed.known)
+	}
 }
 
 // Acceptance says whether the newest version of a custom resource is in force.
@@ -173,9 +176,15 @@ func (s *Store) Acceptance(kind string) map[string]Acceptance {
 	all := map[string]Acceptance{}
 	for _, c := range s.carriers {
 		for _, one := range c.sources {
-			if object, ok := one.object.(*unstructured.Unstructured); ok && object.GetKind() == kind {
-				all[object.GetName()] = Acceptance{object.GetGeneration(), one.refused, s.pending, object, one.good.templateNames()}
+			object, ok := one.object.(*unstructured.Unstructured)
+			if !ok || object.GetKind() != kind {
+				continue
 			}
+			var templates []string
+			for _, t := range cmp.Or(one.good, &Documents{}).templates {
+				templates = append(templates, t.value.Name)
+			}
+			all[object.GetName()] = Acceptance{object.GetGeneration(), one.refused, s.pending, object, templates}
 		}
 	}
 	return all

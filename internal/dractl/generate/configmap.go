@@ -48,8 +48,9 @@ func (c *command) addToConfigMap(ctx context.Context, objects []*unstructured.Un
 		data[object.GetName()+".yaml"] = string(text)
 	}
 	// The sidecar refuses the ConfigMap whole where two keys have the same template.
-	if err := config.CheckConfigMap(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}); err != nil {
-		return nil, fmt.Errorf("add the templates to the ConfigMap: %w", err)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+	if _, refused := config.Snapshot(configMap, nil); len(refused) > 0 {
+		return nil, fmt.Errorf("add the templates to the ConfigMap: %w", errors.Join(refused...))
 	}
 	inner := map[string]any{}
 	for key, text := range data {

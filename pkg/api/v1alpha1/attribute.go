@@ -130,7 +130,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	quoted, err := decodeNumbers([]byte(text))
 	switch {
 	case !slices.Contains(attributeTypes, typ):
-		return "", &UnknownTypeError{typ}
+		return "", unknownTypeError(typ)
 	case (typ == AttributeString || typ == AttributeVersion || IsTemplate(text)) && isText:
 		return text, nil
 	case typ == AttributeInt && isNumber:
@@ -138,7 +138,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	case typ == AttributeBool && isBool:
 		return strconv.FormatBool(b), nil
 	case typ == AttributeVersion && isNumber:
-		return "", &NumericVersionError{number}
+		return "", numericVersionError(number)
 	case typ == AttributeString && isBool:
 		return "", errors.New("must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools")
 	case typ == AttributeString && isNumber:
@@ -151,36 +151,28 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	return "", fmt.Errorf("must hold a value of type %s", typ)
 }
 
-// UnknownTypeError is the error of an attribute whose object names a type that does not exist.
-//
-// +kubebuilder:object:generate=false
-type UnknownTypeError struct{ Type AttributeType }
+// unknownTypeError is the error of an attribute whose object names a type that does not exist.
+type unknownTypeError AttributeType
 
-func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions", e.Type)
+func (e unknownTypeError) Error() string {
+	return fmt.Sprintf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions", string(e))
 }
 
-// Misspelled returns the unknown type and the types that exist.
-func (e *UnknownTypeError) Misspelled() (word string, known []string) {
+// Misspelled returns the unknown type and the types that exist, for a decoder that guesses what was meant.
+func (e unknownTypeError) Misspelled() (word string, known []string) {
 	for _, t := range attributeTypes {
 		known = append(known, string(t))
 	}
-	return string(e.Type), known
+	return string(e), known
 }
 
-// NumericVersionError is the error of a version that is written as a number, such as 9.0.
-//
-// +kubebuilder:object:generate=false
-type NumericVersionError struct{ Number json.Number }
+// numericVersionError is the error of a version that is written as a number, such as 9.0.
+type numericVersionError json.Number
 
-func (e *NumericVersionError) Error() string {
-	return "must be text, since a version is no number"
-}
+func (e numericVersionError) Error() string { return "must be text, since a version is no number" }
 
-// NumericVersion returns the number.
-func (e *NumericVersionError) NumericVersion() string {
-	return e.Number.String()
-}
+// NumericVersion returns the number, for a decoder that guesses what was meant.
+func (e numericVersionError) NumericVersion() string { return string(e) }
 
 // MarshalJSON writes the upstream form.
 func (a Attribute) MarshalJSON() ([]byte, error) {

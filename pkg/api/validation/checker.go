@@ -18,25 +18,16 @@ type checker struct {
 	errs *field.ErrorList
 }
 
-func newChecker(path *field.Path) checker {
-	return checker{path, new(field.ErrorList)}
-}
+func newChecker(path *field.Path) checker { return checker{path, new(field.ErrorList)} }
 
 func (c checker) atField(name string, more ...string) checker {
 	return checker{c.path.Child(name, more...), c.errs}
 }
 
-func (c checker) atIndex(i int) checker {
-	return checker{c.path.Index(i), c.errs}
-}
+func (c checker) atIndex(i int) checker    { return checker{c.path.Index(i), c.errs} }
+func (c checker) atKey(key string) checker { return checker{c.path.Key(key), c.errs} }
 
-func (c checker) atKey(key string) checker {
-	return checker{c.path.Key(key), c.errs}
-}
-
-func (c checker) addErrors(errs ...*field.Error) {
-	*c.errs = append(*c.errs, errs...)
-}
+func (c checker) addErrors(errs ...*field.Error) { *c.errs = append(*c.errs, errs...) }
 
 func (c checker) addInvalid(value any, format string, args ...any) {
 	c.addErrors(field.Invalid(c.path, value, fmt.Sprintf(format, args...)))
@@ -56,6 +47,13 @@ func (c checker) requirePresence(has bool, format string, args ...any) bool {
 		c.addErrors(field.Required(c.path, fmt.Sprintf(format, args...)))
 	}
 	return has
+}
+
+// forbid adds an error if something is there that must not be.
+func (c checker) forbid(has bool, format string, args ...any) {
+	if has {
+		c.addErrors(field.Forbidden(c.path, fmt.Sprintf(format, args...)))
+	}
 }
 
 func (c checker) limitItems(n, limit int) {

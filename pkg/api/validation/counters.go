@@ -1,10 +1,13 @@
 package validation
 
 import (
-	"slices"
+	"maps"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -33,38 +36,15 @@ func validateCounters(counters map[string]resourcev1.Counter, at checker) {
 	})
 }
 
-// validateConsumption checks what a device consumes of the shared counter sets.
-func validateConsumption(device *v1alpha1.DeviceTemplate, at checker) {
-	hasOwn, total, included := hasOwnCounters(device), len(device.ConsumesCounters), ""
-	if hasOwn {
-		total, included = total+1, ", of which its own counters are one"
-	}
-	at.requireThat(total <= maxSets, total, "a device can consume from at most %d counter sets%s", maxSets, included)
-	for i, consumption := range device.ConsumesCounters {
-		at, name := at.atIndex(i), consumption.CounterSet
-		isSame := func(other resourcev1.DeviceCounterConsumption) bool { return other.CounterSet == name }
-		switch set := at.atField("counterSet"); {
-		case name == "":
-			set.addErrors(field.Required(set.path, "the name of one of the template's sharedCounters"))
-		case v1alpha1.IsTemplate(name):
-		case slices.ContainsFunc(device.ConsumesCounters[:i], isSame):
-			set.addErrors(field.Duplicate(set.path, name))
-		case hasOwn && name == v1alpha1.CounterSetOf(device.Name):
-			set.addInvalid(name, "is the device's own counter set, of which it takes all: leave it out")
-		default:
-			labelForm.checkName(name, set)
-		}
-		validateCounters(consumption.Counters, at.atField("counters"))
-		groups := at.atField("compatibilityGroups")
-		groups.limitItems(len(consumption.CompatibilityGroups), resourcev1.DeviceCompatibilityGroupsMaxSize)
-		checkItems(groups, consumption.CompatibilityGroups, labelForm.checkName)
-	}
-}
+// shorterName ends the error of a name that begins with that of a device, and is too long.
+const shorterName = ": give the device a shorter name"
 
 // validateOwnCounters checks the counters and slots that each device of a group has for itself and
-// its partitions.
+// its partitions, and the partitions.
 func validateOwnCounters(device *v1alpha1.DeviceTemplate, at checker) {
+	partitions := at.atField("partitions")
 	if !hasOwnCounters(device) {
+		partitions.forbid(len(device.Partitions) > 0, "partitions take of the counters or slots of their device: give it some")
 		return
 	}
 	before, counters := len(*at.errs), at.atField("counters")
@@ -91,7 +71,128 @@ func validateOwnCounters(device *v1alpha1.DeviceTemplate, at checker) {
 	case !v1alpha1.IsTemplate(device.Name):
 		counters.limitLength(v1alpha1.CounterSetOf(device.Name+endOf(device.Count)), labelForm.max, shorterName)
 	}
+	seen, made := sets.New[string](), int64(1)
+	for i := range device.Partitions {
+		partition, at := &device.Partitions[i], partitions.atIndex(i)
+		validatePartition(device, partition, at)
+		if seen.Has(partition.Name) {
+			at.addErrors(field.Duplicate(at.path.Child("name"), partition.Name))
+		}
+		seen.Insert(partition.Name)
+		made += int64(partition.Number())
+	}
+	if device.Count != nil {
+		made *= int64(*device.Count)
+	}
+	if len(device.Partitions) > 0 {
+		partitions.requireThat(made <= maxCount, made, "devices and partitions of a group must be at most %d together", maxCount)
+	}
 }
 
-// shorterName ends the error of a name that begins with that of a device, and is too long.
-const shorterName = ": give the device a shorter name"
+func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	switch name := at.atField("name"); {
+	case partition.Name == "":
+		name.requirePresence(false, "the name of the partition, for example mig-1g10gb")
+	case !validateCount(partition.Count, maxCount, at):
+	case !labelForm.isFitting(partition.Name):
+		labelForm.checkName(partition.Name, name)
+	case !v1alpha1.IsTemplate(device.Name):
+		number := int32(partition.Number())
+		name.limitLength(device.Name+endOf(device.Count)+"-"+partition.Name+endOf(&number), labelForm.max, shorterName)
+	}
+	slots, placements, size := device.Slots, at.atField("placements"), at.atField("size")
+	switch {
+	case len(partition.Placements) == 0 && partition.Size != nil:
+		size.forbid(true, "only with placements, the slots that partitions start at")
+	case len(partition.Placements) == 0:
+	case slots == nil:
+		placements.forbid(true, "only where the device has slots")
+	case partition.Count != nil:
+		at.atField("count").forbid(true, "there is one partition for each of placements: leave count out")
+	case partition.Slots() < 1:
+		size.addInvalid(partition.Slots(), "must be at least 1")
+	default:
+		checkItems(placements, partition.Placements, func(first int32, at checker) {
+			last := int64(first) + int64(partition.Slots()) - 1
+			at.requireThat(first >= 0 && last < int64(slots.Count), first,
+				"the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1)
+		})
+	}
+	consumes := at.atField("consumes")
+	consumes.requirePresence(len(partition.Consumes)+len(partition.Placements) > 0,
+		"the partition takes nothing of the device: give consumes, or placements")
+	checkValues(consumes, partition.Consumes, func(name string, taken resource.Quantity, at checker) {
+		there, has := device.Counters[name]
+		if at.requireThat(has, name, "must be one of the device's counters%s", listNames(device.Counters)) {
+			at.notNegative(&taken)
+			at.atMost(&taken, &there, "what the device has")
+		}
+	})
+	validateProperties(device, partition, at)
+	// A partition inherits nodeAllocatableResources, so it needs the capacities that these name.
+	checkValues(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, _ checker) {
+		if taken.Mapping != nil && taken.Mapping.CapacityKey != nil {
+			key := *taken.Mapping.CapacityKey
+			_, has := partition.Capacity[key]
+			at.atField("capacity").atKey(string(key)).requirePresence(has, "nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name)
+		}
+	})
+}
+
+// attributesOf returns the attributes of a partition: those of the device without uuid, its own,
+// and uuid and parentUUID if the device has a UUID.
+func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map[resourcev1.QualifiedName]v1alpha1.Attribute {
+	attributes := map[resourcev1.QualifiedName]v1alpha1.Attribute{}
+	maps.Copy(attributes, d.Attributes)
+	delete(attributes, v1alpha1.AttributeUUID)
+	if uuid, has := d.Attributes[v1alpha1.AttributeUUID]; has && uuid.Type == v1alpha1.AttributeString {
+		attributes[v1alpha1.AttributeUUID], attributes[v1alpha1.AttributeParentUUID] = uuid, uuid
+	}
+	maps.Copy(attributes, p.Attributes)
+	return attributes
+}
+
+// validatePartitionType requires a string attribute of every device that consumes counters. The
+// attribute is in the driver's own domain, with or without the domain in its name.
+func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
+	if spec.PartitionTypeAttribute == nil {
+		return
+	}
+	name, given, before := string(*spec.PartitionTypeAttribute), at.atField("partitionTypeAttribute"), len(*at.errs)
+	// The API server is stricter about the domain here than in the names of attributes.
+	switch domain, _, qualified := strings.Cut(name, "/"); {
+	case !qualified:
+		given.addInvalid(name, `must have a domain and "/" before the name%s`, proposeValue(spec.Driver+"/"+name, isQualified))
+	case domain != strings.ToLower(domain):
+		given.addInvalid(name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)
+	default:
+		validateQualifiedName(name, given)
+	}
+	if len(*at.errs) > before {
+		return
+	}
+	requireText := func(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, at checker) {
+		key := resourcev1.QualifiedName(name)
+		if _, has := attributes[key]; !has { // like the API server, prefer the name with the domain
+			key = resourcev1.QualifiedName(strings.TrimPrefix(name, spec.Driver+"/"))
+		}
+		attribute, has := attributes[key]
+		at = at.atField("attributes").atKey(string(key))
+		if at.requirePresence(has, "partitionTypeAttribute names it, and the device consumes counters") {
+			at.requireThat(attribute.Type == v1alpha1.AttributeString, shownValue(attribute), "must be a string, since partitionTypeAttribute names it")
+		}
+	}
+	consumers := 0
+	for i := range spec.Devices {
+		device, at := &spec.Devices[i], at.atField("devices").atIndex(i)
+		if !hasOwnCounters(device) && len(device.ConsumesCounters) == 0 {
+			continue
+		}
+		consumers++
+		requireText(device.Attributes, at)
+		for j := range device.Partitions {
+			requireText(attributesOf(device, &device.Partitions[j]), at.atField("partitions").atIndex(j))
+		}
+	}
+	given.requireThat(consumers > 0, name, "must not be given without a device that has counters, slots or consumesCounters")
+}

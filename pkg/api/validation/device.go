@@ -34,10 +34,33 @@ func validateDevice(device *v1alpha1.DeviceTemplate, at checker) {
 	hasConditions, hasFailures := len(device.BindingConditions) > 0, len(device.BindingFailureConditions) > 0
 	failures.requirePresence(hasFailures || !hasConditions, "bindingConditions need at least one, for example example.com/attach-failed")
 	conditions.requirePresence(hasConditions || !hasFailures, "bindingFailureConditions need at least one, for example example.com/attached")
-	validateConsumption(device, at.atField("consumesCounters"))
+	consumes := at.atField("consumesCounters")
+	hasOwn, total, included := hasOwnCounters(device), len(device.ConsumesCounters), ""
+	if hasOwn {
+		total, included = total+1, ", of which its own counters are one"
+	}
+	consumes.requireThat(total <= maxSets, total, "a device can consume from at most %d counter sets%s", maxSets, included)
+	for i, consumption := range device.ConsumesCounters {
+		at, name := consumes.atIndex(i), consumption.CounterSet
+		isSame := func(other resourcev1.DeviceCounterConsumption) bool { return other.CounterSet == name }
+		switch set := at.atField("counterSet"); {
+		case name == "":
+			set.requirePresence(false, "the name of one of the template's sharedCounters")
+		case v1alpha1.IsTemplate(name):
+		case slices.ContainsFunc(device.ConsumesCounters[:i], isSame):
+			set.addErrors(field.Duplicate(set.path, name))
+		case hasOwn && name == v1alpha1.CounterSetOf(device.Name):
+			set.addInvalid(name, "is the device's own counter set, of which it takes all: leave it out")
+		default:
+			labelForm.checkName(name, set)
+		}
+		validateCounters(consumption.Counters, at.atField("counters"))
+		groups := at.atField("compatibilityGroups")
+		groups.limitItems(len(consumption.CompatibilityGroups), resourcev1.DeviceCompatibilityGroupsMaxSize)
+		checkItems(groups, consumption.CompatibilityGroups, labelForm.checkName)
+	}
 	validateNodeResources(device, at.atField("nodeAllocatableResources"))
 	validateOwnCounters(device, at)
-	validatePartitions(device, at.atField("partitions"))
 }
 
 // validateStem checks the name of a group and its count. A name that is a template is checked when
@@ -70,7 +93,7 @@ func validateEnding(stem, end string, at checker) {
 		return
 	}
 	ended := labelForm
-	ended.holds = func(stem string) bool { return labelForm.holds(stem + end) }
+	ended.check = func(stem string) []string { return labelForm.check(stem + end) }
 	ended.checkName(stem, at)
 }
 
@@ -99,9 +122,7 @@ func validateProperties(device *v1alpha1.DeviceTemplate, partition *v1alpha1.Par
 	checkValues(at.atField("capacity"), capacities, func(name resourcev1.QualifiedName, capacity v1alpha1.Capacity, at checker) {
 		validateQualifiedName(string(name), at)
 		policy := at.atField("requestPolicy")
-		if capacity.RequestPolicy != nil && !isShared {
-			policy.addErrors(field.Forbidden(policy.path, "only with allowMultipleAllocations: true on the device"))
-		}
+		policy.forbid(capacity.RequestPolicy != nil && !isShared, "only with allowMultipleAllocations: true on the device")
 		if v1alpha1.IsTemplate(capacity.Value) {
 			validatePolicy(capacity.RequestPolicy, nil, policy)
 		} else if value, err := suggest.ParseQuantity(capacity.Value); at.requireThat(err == nil, capacity.Value, "%v", err) {

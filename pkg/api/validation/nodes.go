@@ -5,25 +5,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
-
-func validateSharedWith(shared *v1alpha1.SharedWith, at checker) {
-	if shared == nil {
-		return
-	}
-	given := 0
-	for _, is := range []bool{shared.AllNodes, shared.NodeSelector != nil, shared.PerDeviceNodeSelection} {
-		if is {
-			given++
-		}
-	}
-	if at.requireThat(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
-		validateNodeSelector(shared.NodeSelector, true, at.atField("nodeSelector"))
-	}
-}
 
 // validateNodesOf checks the nodes that a device selects itself.
 func validateNodesOf(device *v1alpha1.DeviceTemplate, shared *v1alpha1.SharedWith, at checker) {
@@ -39,10 +23,10 @@ func validateNodesOf(device *v1alpha1.DeviceTemplate, shared *v1alpha1.SharedWit
 	}
 	switch perDevice := shared != nil && shared.PerDeviceNodeSelection; {
 	case !perDevice && len(given) > 0:
-		at.addErrors(field.Forbidden(at.path.Child(given[0]), "only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector"))
+		at.atField(given[0]).forbid(true, "only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector")
 	case !perDevice:
 	case len(given) == 0:
-		at.addErrors(field.Required(at.path, "exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection"))
+		at.requirePresence(false, "exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection")
 	case len(given) > 1:
 		at.addInvalid(strings.Join(given, ", "), "must have exactly one of nodeName, nodeSelector and allNodes")
 	case device.AllNodes != nil && !*device.AllNodes:
@@ -95,9 +79,7 @@ func validateExpression(expression *corev1.NodeSelectorRequirement, at checker) 
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		values.requirePresence(len(expression.Values) > 0, "at least one with the operator %s", operator)
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
-		if len(expression.Values) > 0 {
-			values.addErrors(field.Forbidden(values.path, "there are none with the operator "+string(operator)))
-		}
+		values.forbid(len(expression.Values) > 0, "there are none with the operator %s", operator)
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 		if values.requirePresence(len(expression.Values) == 1, "exactly one with the operator %s", operator) {
 			_, err := strconv.ParseInt(expression.Values[0], 10, 64)

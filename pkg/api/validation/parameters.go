@@ -1,6 +1,10 @@
 package validation
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,4 +41,135 @@ func validateParameters(p *v1alpha1.Parameters, at checker) {
 		}
 		validateSchema(kind.Schema, schema)
 	}
+}
+
+var schemaTypes = []v1alpha1.SchemaType{
+	v1alpha1.SchemaObject, v1alpha1.SchemaArray, v1alpha1.SchemaString,
+	v1alpha1.SchemaInteger, v1alpha1.SchemaNumber, v1alpha1.SchemaBoolean,
+}
+
+// validateSchema requires the structural form of schemas in custom resource definitions: each value
+// has a type, and each field is declared outside of allOf, anyOf, oneOf and not.
+func validateSchema(s *v1alpha1.Schema, at checker) {
+	kind := at.atField("type")
+	switch {
+	case s.Type != "" && s.IntOrString:
+		kind.addInvalid(s.Type, "must be left out with x-kubernetes-int-or-string")
+	case s.Type != "":
+		oneOf(kind, s.Type, schemaTypes...)
+	case !s.IntOrString && !s.PreserveUnknownFields:
+		kind.requirePresence(false, "one of %s", joinTexts(schemaTypes))
+	}
+	validateRules(s, s, at)
+	if additional := at.atField("additionalProperties"); s.AdditionalProperties != nil {
+		additional.forbid(len(s.Properties) > 0, "properties are there already: remove one of the two")
+		validateSchema(s.AdditionalProperties, additional)
+	}
+	checkValues(at.atField("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at checker) { validateSchema(&property, at) })
+	if items := at.atField("items"); s.Items != nil {
+		validateSchema(s.Items, items)
+	} else {
+		items.requirePresence(s.Type != v1alpha1.SchemaArray, "the schema of the items")
+	}
+	validateAlternatives(s, s, at)
+}
+
+// validateAlternatives checks the schemas in allOf, anyOf, oneOf and not. The outer schema declares
+// the types and the fields of all of them.
+func validateAlternatives(s, outer *v1alpha1.Schema, at checker) {
+	for _, list := range []struct {
+		name    string
+		schemas []v1alpha1.Schema
+	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
+		for i := range list.schemas {
+			validateAlternative(&list.schemas[i], outer, at.atField(list.name).atIndex(i))
+		}
+	}
+	if s.Not != nil {
+		validateAlternative(s.Not, outer, at.atField("not"))
+	}
+}
+
+func validateAlternative(s, outer *v1alpha1.Schema, at checker) {
+	if s.Type != "" {
+		oneOf(at.atField("type"), s.Type, schemaTypes...)
+	}
+	validateRules(s, outer, at)
+	checkValues(at.atField("properties"), s.Properties, func(name string, property v1alpha1.Schema, at checker) {
+		known, ok := outer.Properties[name]
+		if !ok && outer.AdditionalProperties != nil {
+			known, ok = *outer.AdditionalProperties, true
+		}
+		if at.requireThat(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", listNames(outer.Properties)) {
+			validateAlternative(&property, &known, at)
+		}
+	})
+	validateAlternatives(s, outer, at)
+}
+
+// validateRules checks the rules of a schema without those of its parts. The object that it is of
+// has its properties declared in another schema if this one is in allOf, anyOf, oneOf or not.
+func validateRules(s, declared *v1alpha1.Schema, at checker) {
+	ofType := func(name string, has bool, types ...v1alpha1.SchemaType) {
+		at.atField(name).requireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joinTexts(types), s.Type)
+	}
+	ofType("properties", len(s.Properties) > 0, v1alpha1.SchemaObject)
+	ofType("additionalProperties", s.AdditionalProperties != nil, v1alpha1.SchemaObject)
+	ofType("required", len(s.Required) > 0, v1alpha1.SchemaObject)
+	ofType("items", s.Items != nil, v1alpha1.SchemaArray)
+	ofType("pattern", s.Pattern != "", v1alpha1.SchemaString)
+	ofType("minLength", s.MinLength != nil, v1alpha1.SchemaString)
+	ofType("maxLength", s.MaxLength != nil, v1alpha1.SchemaString)
+	ofType("minimum", s.Minimum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
+	ofType("maximum", s.Maximum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
+	for i := range s.Enum {
+		validateEnum(s.Enum[i].Raw, s.Type, at.atField("enum").atIndex(i))
+	}
+	if _, err := regexp.Compile(s.Pattern); err != nil {
+		at.atField("pattern").addInvalid(s.Pattern, "must be a regular expression: %v", err)
+	}
+	at.atField("multipleOf").requireThat(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
+	for _, limits := range []struct {
+		what        string
+		least, most *int64
+	}{{"Length", s.MinLength, s.MaxLength}, {"Items", s.MinItems, s.MaxItems}, {"Properties", s.MinProperties, s.MaxProperties}} {
+		least, most := limits.least, limits.most
+		at.atField("min"+limits.what).requireThat(least == nil || *least >= 0, least, "must not be less than 0")
+		at.atField("max"+limits.what).requireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", limits.what)
+	}
+	at.atField("maximum").requireThat(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
+	checkItems(at.atField("required"), s.Required, func(name string, at checker) {
+		_, ok := declared.Properties[name]
+		at.requireThat(ok || declared.AdditionalProperties != nil || declared.PreserveUnknownFields, name, "must be one of the properties%s", listNames(declared.Properties))
+	})
+}
+
+// validateEnum requires a value of the type, or null, which has no raw text. It hints at quotes,
+// since YAML takes some words for bools.
+func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
+	var value any
+	if err := json.Unmarshal(raw, &value); len(raw) == 0 {
+		return
+	} else if err != nil {
+		at.addInvalid(string(raw), "%v", err)
+		return
+	}
+	fits := want == ""
+	switch v := value.(type) {
+	case string:
+		fits = fits || want == v1alpha1.SchemaString
+	case bool:
+		fits = fits || want == v1alpha1.SchemaBoolean
+	case float64:
+		fits = fits || want == v1alpha1.SchemaNumber || want == v1alpha1.SchemaInteger && v == math.Trunc(v)
+	case []any:
+		fits = fits || want == v1alpha1.SchemaArray
+	case map[string]any:
+		fits = fits || want == v1alpha1.SchemaObject
+	}
+	hint := ""
+	if _, isText := value.(string); !isText && want == v1alpha1.SchemaString {
+		hint = fmt.Sprintf(": put it in quotes, %q", raw)
+	}
+	at.requireThat(fits, string(raw), "must be of type %s%s", want, hint)
 }

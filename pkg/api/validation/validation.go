@@ -33,7 +33,17 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	spec, at := &t.Spec, root.atField("spec")
 	validateDriver(spec, at)
 	validateNodeSelector(spec.NodeSelector, false, at.atField("nodeSelector"))
-	validateSharedWith(spec.SharedWith, at.atField("sharedWith"))
+	if shared, at := spec.SharedWith, at.atField("sharedWith"); shared != nil {
+		given := 0
+		for _, is := range []bool{shared.AllNodes, shared.NodeSelector != nil, shared.PerDeviceNodeSelection} {
+			if is {
+				given++
+			}
+		}
+		if at.requireThat(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
+			validateNodeSelector(shared.NodeSelector, true, at.atField("nodeSelector"))
+		}
+	}
 	if poolName := at.atField("poolName"); !v1alpha1.IsTemplate(spec.PoolName) {
 		poolNameForm.checkName(spec.PoolName, poolName)
 	} else {
@@ -63,7 +73,14 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 		}
 	})
 	validatePartitionType(spec, at)
-	validateSkipped(spec.SkipNodeOperations, at.atField("skipNodeOperations"))
+	const prepare, unprepare, all = resourcev1.SkipNodeOperationNodePrepareResources, resourcev1.SkipNodeOperationNodeUnprepareResources, resourcev1.SkipNodeOperationAll
+	skipped, skips := at.atField("skipNodeOperations"), spec.SkipNodeOperations
+	checkItems(skipped, skips, func(operation resourcev1.SkipNodeOperation, at checker) {
+		oneOf(at, operation, prepare, unprepare, all)
+	})
+	if slices.Contains(skips, prepare) && !slices.Contains(skips, unprepare) && !slices.Contains(skips, all) { // as the API server
+		skipped.addInvalid(skips, "must have %s with %s, or %q for all", unprepare, prepare, all)
+	}
 	validateClaimStatus(spec.ClaimStatus, at.atField("claimStatus"))
 	validateContainerEdits(spec.ContainerEdits, at.atField("containerEdits"))
 	validateParameters(spec.Parameters, at.atField("parameters"))
@@ -85,9 +102,7 @@ func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	if pods == nil {
 		return
 	}
-	if spec.SharedWith != nil {
-		at.addErrors(field.Forbidden(at.path, "not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two"))
-	}
+	at.forbid(spec.SharedWith != nil, "not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two")
 	if pods.Namespace != "" {
 		labelForm.checkName(pods.Namespace, at.atField("namespace"))
 	}
@@ -98,17 +113,6 @@ func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	if selector.requirePresence(len(pods.Selector.MatchLabels)+len(pods.Selector.MatchExpressions) > 0,
 		"matchLabels, matchExpressions or both, as in spec.selector of the driver's DaemonSet; an empty one would select every Pod") {
 		selector.addErrors(metav1validation.ValidateLabelSelector(&pods.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.path)...)
-	}
-}
-
-// validateSkipped follows the API server: a driver that skips prepare must also skip unprepare.
-func validateSkipped(skipped []resourcev1.SkipNodeOperation, at checker) {
-	const prepare, unprepare, all = resourcev1.SkipNodeOperationNodePrepareResources, resourcev1.SkipNodeOperationNodeUnprepareResources, resourcev1.SkipNodeOperationAll
-	checkItems(at, skipped, func(operation resourcev1.SkipNodeOperation, at checker) {
-		oneOf(at, operation, prepare, unprepare, all)
-	})
-	if slices.Contains(skipped, prepare) && !slices.Contains(skipped, unprepare) && !slices.Contains(skipped, all) {
-		at.addInvalid(skipped, "must have %s with %s, or %q for all", unprepare, prepare, all)
 	}
 }
 

@@ -1,8 +1,14 @@
 package validation
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,6 +17,86 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
+
+func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, at checker) {
+	validateQualifiedName(string(name), at)
+	if v1alpha1.IsTemplate(attribute.Value) {
+		return
+	}
+	if _, err := ResolveAttribute(attribute, attribute.Value); err != nil {
+		at.addInvalid(shownValue(attribute), "%v", err)
+	}
+}
+
+// shownValue returns the value of an attribute as an error shows it: without the type.
+func shownValue(attribute v1alpha1.Attribute) any {
+	var typed map[string]json.RawMessage
+	encoded, err := json.Marshal(attribute)
+	if err != nil || json.Unmarshal(encoded, &typed) != nil {
+		return attribute.Value
+	}
+	return typed[string(attribute.Type)]
+}
+
+// semver is the API server's rule for version attributes: semver.org 2.0.0 with all three numbers.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+// ResolveAttribute makes the upstream attribute of a text, which is the value with its templates
+// rendered. The error says what the text must be.
+func ResolveAttribute(a v1alpha1.Attribute, text string) (resolved resourcev1.DeviceAttribute, err error) {
+	if element, isList := a.Type.Element(); isList {
+		for i, part := range (v1alpha1.Attribute{Value: text}).Elements() {
+			scalar, err := ResolveAttribute(v1alpha1.Attribute{Type: element}, part)
+			switch {
+			case err != nil:
+				return resourcev1.DeviceAttribute{}, fmt.Errorf("element %d %w", i, err)
+			case scalar.StringValue != nil:
+				resolved.StringValues = append(resolved.StringValues, *scalar.StringValue)
+			case scalar.IntValue != nil:
+				resolved.IntValues = append(resolved.IntValues, *scalar.IntValue)
+			case scalar.BoolValue != nil:
+				resolved.BoolValues = append(resolved.BoolValues, *scalar.BoolValue)
+			case scalar.VersionValue != nil:
+				resolved.VersionValues = append(resolved.VersionValues, *scalar.VersionValue)
+			}
+		}
+		return resolved, nil
+	}
+	trimmed := strings.TrimSpace(text)
+	switch a.Type {
+	case v1alpha1.AttributeString:
+		resolved.StringValue = &text
+	case v1alpha1.AttributeVersion:
+		if !semver.MatchString(text) {
+			return resolved, errors.New("must be a version of semver.org 2.0.0, three numbers without leading zeros" +
+				proposeValue(suggest.Version(text), semver.MatchString))
+		}
+		resolved.VersionValue = &text
+	case v1alpha1.AttributeInt:
+		i, err := strconv.ParseInt(trimmed, 10, 64)
+		if err == nil {
+			return resourcev1.DeviceAttribute{IntValue: &i}, nil
+		}
+		message := "must be an integer of 64 bits, for example 42"
+		if _, err := strconv.ParseFloat(text, 64); err == nil && suggest.Version(text) != "" {
+			message += "; put it in quotes for a string, or use {version: " + suggest.Version(text) + "}"
+		}
+		return resolved, errors.New(message)
+	case v1alpha1.AttributeBool:
+		if trimmed != "true" && trimmed != "false" {
+			return resolved, errors.New("must be true or false")
+		}
+		return resourcev1.DeviceAttribute{BoolValue: new(trimmed == "true")}, nil
+	default:
+		return resolved, fmt.Errorf("has the unknown type %q", a.Type)
+	}
+	if len(text) > resourcev1.DeviceAttributeMaxValueLength {
+		err = fmt.Errorf("must be at most %d bytes, is %d", resourcev1.DeviceAttributeMaxValueLength, len(text))
+	}
+	return resolved, err
+}
 
 // maxValidValues is a limit of the API server that its API does not export.
 const maxValidValues = 10
@@ -34,10 +120,10 @@ func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource
 	case policy == nil, len(policy.ValidValues) == 0 && policy.ValidRange == nil:
 		return
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
-		at.addErrors(field.Forbidden(at.path, "validValues and validRange exclude each other"))
+		at.forbid(true, "validValues and validRange exclude each other")
 		return
 	case policy.Default == nil:
-		at.addErrors(field.Required(at.path.Child("default"), "what a request takes that does not say how much"))
+		at.atField("default").requirePresence(false, "what a request takes that does not say how much")
 		return
 	case policy.ValidRange != nil:
 		validateRange(policy, capacity, at)
