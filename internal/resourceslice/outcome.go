@@ -46,24 +46,23 @@ var errDropped = errors.New("the API server drops a field without which the pool
 // templateOutcomes are the states of the templates.
 func (r *results) templateOutcomes(desired *plan.Desired) map[string]Outcome {
 	all := map[string]Outcome{}
+	add := func(t *devices.Template, o Outcome) { // to that of the template for another driver Pod on the node
+		sum := all[t.Name]
+		all[t.Name] = Outcome{
+			Slices: sum.Slices + o.Slices, Devices: sum.Devices + o.Devices,
+			HiddenBy: cmp.Or(sum.HiddenBy, o.HiddenBy), Problem: cmp.Or(sum.Problem, o.Problem),
+		}
+	}
 	for _, t := range desired.Templates {
-		all[t.Name] = all[t.Name].combineWith(r.outcomeOf(desired, t))
+		add(t, r.outcomeOf(desired, t))
 	}
 	for t, by := range desired.Hidden {
-		all[t.Name] = all[t.Name].combineWith(Outcome{HiddenBy: by.Name})
+		add(t, Outcome{HiddenBy: by.Name})
 	}
 	for t, err := range desired.Failed {
-		all[t.Name] = all[t.Name].combineWith(Outcome{Problem: err})
+		add(t, Outcome{Problem: err})
 	}
 	return all
-}
-
-// combineWith adds the state of the template for another driver Pod on the node.
-func (o Outcome) combineWith(other Outcome) Outcome {
-	return Outcome{
-		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,
-		HiddenBy: cmp.Or(o.HiddenBy, other.HiddenBy), Problem: cmp.Or(o.Problem, other.Problem),
-	}
 }
 
 // outcomeOf is the state of a template that makes pools.

@@ -23,18 +23,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// probeTimeout bounds a dry run.
-const probeTimeout = 10 * time.Second
-
-// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
-// keeps what it dropped.
-const probeInterval = 30 * time.Second
-
-// probeRetryInterval is how soon a field is probed again after a probe failed.
-const probeRetryInterval = 5 * time.Second
-
-// doubtInterval is how soon a doubt that was not confirmed may be raised again.
-const doubtInterval = 10 * time.Minute
+const (
+	// probeTimeout bounds a dry run.
+	probeTimeout = 10 * time.Second
+	// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
+	// keeps what it dropped.
+	probeInterval = 30 * time.Second
+	// probeRetryInterval is how soon a field is probed again after a probe failed.
+	probeRetryInterval = 5 * time.Second
+	// doubtInterval is how soon a doubt that was not confirmed may be raised again.
+	doubtInterval = 10 * time.Minute
+)
 
 // Prober finds out which fields the API server keeps. The version does not show it, so it
 // probes with a dry run, once for each field that is used, in the background.
@@ -75,11 +74,8 @@ type answer struct {
 // NewProber makes a Prober for the API server of a client.
 func NewProber(client kubernetes.Interface) *Prober {
 	return &Prober{
-		client:  client.ResourceV1().ResourceSlices(),
-		version: client.Discovery(),
-		doubts:  make(chan struct{}, 1),
-		probes:  map[*features.Field]*probe{},
-		doubted: map[string]time.Time{},
+		client: client.ResourceV1().ResourceSlices(), version: client.Discovery(),
+		doubts: make(chan struct{}, 1), doubted: map[string]time.Time{}, probes: map[*features.Field]*probe{},
 	}
 }
 
@@ -152,30 +148,24 @@ func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue f
 		known.inProgress = make(chan struct{})
 		p.running.Go(func() {
 			found, err := p.probeField(ctx, field)
-			p.endProbe(field, known, found, err)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if err == nil && field.Name == features.Counters && p.probes[field] == known {
+				p.layout = found.layout
+			}
+			if err == nil || known.err == nil { // a worker that got the last error tries again by itself
+				for _, requeue := range known.requeue {
+					requeue()
+				}
+			}
+			close(known.inProgress)
+			*known = probe{answer: found, err: err, endedAt: time.Now()}
 		})
 	}
 	if requeue != nil && known.inProgress != nil {
 		known.requeue = append(known.requeue, requeue)
 	}
 	return *known
-}
-
-// endProbe passes on what a probe found. A worker that got the error of the probe before
-// tries again by itself.
-func (p *Prober) endProbe(field *features.Field, known *probe, found answer, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err == nil && field.Name == features.Counters && p.probes[field] == known {
-		p.layout = found.layout
-	}
-	if err == nil || known.err == nil {
-		for _, requeue := range known.requeue {
-			requeue()
-		}
-	}
-	close(known.inProgress)
-	*known = probe{answer: found, err: err, endedAt: time.Now()}
 }
 
 // probeField asks the API server. It drops a field whose gate is off, or refuses what is left
@@ -250,14 +240,13 @@ func (p *Prober) raiseDoubt(err error) {
 	}
 }
 
-// watchServer calls changed when the API server has been replaced, keeps what it dropped, or drops
-// what it kept. It returns when ctx ends. It follows up a doubt at once, and further doubts
-// not before the next tick.
+// watchServer drops all answers and calls changed when the API server has been replaced, keeps what
+// it dropped, or drops what it kept. It checks the latter only after a doubt, which it follows up at
+// once, and further doubts not before the next tick. It returns when ctx ends.
 func (p *Prober) watchServer(ctx context.Context, changed func()) {
-	version := p.serverVersion(ctx, "")
+	version, doubts := p.serverVersion(ctx, ""), p.doubts
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
-	doubts := p.doubts
 	for {
 		isDoubted := false
 		select {
@@ -268,11 +257,30 @@ func (p *Prober) watchServer(ctx context.Context, changed func()) {
 		case <-doubts:
 			isDoubted, doubts = true, nil
 		}
-		now := p.serverVersion(ctx, version)
-		if p.forgetOutdated(ctx, now != version, isDoubted) {
+		last := version
+		version = p.serverVersion(ctx, last)
+		known := map[*features.Field]answer{}
+		p.mu.Lock()
+		for field, probed := range p.probes {
+			if probed.inProgress == nil && probed.err == nil {
+				known[field] = probed.answer
+			}
+		}
+		p.mu.Unlock()
+		isOutdated := version != last
+		for field, before := range known {
+			if !isOutdated && (!before.isKept || isDoubted) {
+				now, err := p.probeField(ctx, field)
+				isOutdated = err == nil && now != before
+			}
+		}
+		if isOutdated {
+			p.mu.Lock()
+			clear(p.probes)
+			clear(p.doubted)
+			p.mu.Unlock()
 			changed()
 		}
-		version = now
 	}
 }
 
@@ -284,32 +292,4 @@ func (p *Prober) serverVersion(ctx context.Context, last string) string {
 		return last
 	}
 	return info.String()
-}
-
-// forgetOutdated drops all answers if the API server has been replaced or one of them has
-// changed: about a field that was dropped, or in doubt also about one that was kept. It
-// reports whether it did.
-func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool) bool {
-	known := map[*features.Field]answer{}
-	p.mu.Lock()
-	for field, last := range p.probes {
-		if last.inProgress == nil && last.err == nil {
-			known[field] = last.answer
-		}
-	}
-	p.mu.Unlock()
-	isOutdated := isReplaced
-	for field, last := range known {
-		if !isOutdated && (!last.isKept || isDoubted) {
-			now, err := p.probeField(ctx, field)
-			isOutdated = err == nil && now != last
-		}
-	}
-	if isOutdated {
-		p.mu.Lock()
-		clear(p.probes)
-		clear(p.doubted)
-		p.mu.Unlock()
-	}
-	return isOutdated
 }

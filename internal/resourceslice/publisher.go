@@ -64,7 +64,11 @@ func New(o Options) *Publisher {
 	}
 	p := &Publisher{
 		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
-		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)), memory: newMemory(),
+		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)),
+		memory: &memory{
+			rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound), sharedRounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastSharedRound),
+			entries: map[facts.SlicesKey]*entry{},
+		},
 		expectations: expectations.New[facts.SlicesKey, string](),
 	}
 	p.loop = loop.New("slices", p.reconcile)
@@ -174,6 +178,17 @@ func (p *Publisher) enqueueAll() {
 	}
 }
 
+const (
+	// freeRounds is how often in a row kwok-dra undoes at once what others did to the slices
+	// of a key; after that the time between doubles from firstRound to lastRound.
+	freeRounds = 3
+	firstRound = 100 * time.Millisecond
+	lastRound  = 30 * time.Second
+	// lastSharedRound is the lastRound of a pool that nodes share: an installation of a
+	// version without records undoes the same for ever.
+	lastSharedRound = 30 * time.Minute
+)
+
 // memory is what the Publisher remembers of each node, and of each pool that nodes share,
 // from one reconciliation to the next.
 type memory struct {
@@ -185,14 +200,6 @@ type memory struct {
 
 	mu      sync.Mutex
 	entries map[facts.SlicesKey]*entry
-}
-
-func newMemory() *memory {
-	const first = firstRound >> (freeRounds - 1)
-	return &memory{
-		rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound),
-		entries: map[facts.SlicesKey]*entry{},
-	}
 }
 
 // entry is what is remembered of one key. An empty one is not kept.
@@ -259,4 +266,24 @@ func (m *memory) knownKeys() []facts.SlicesKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.entries))
+}
+
+// foreignWriteBackoff is how long writes that undo those of others have to wait, at most, since
+// the others undo ours. If it is 0, another round begins.
+func (m *memory) foreignWriteBackoff(key facts.SlicesKey) time.Duration {
+	if !m.entryOf(key).hasForeignWrites {
+		return 0 // the writes of another driver have begun a round
+	}
+	rounds := m.rounds
+	if key.IsShared() {
+		rounds = m.sharedRounds
+	}
+	wait := rounds.Get(key.String())
+	if wait >= firstRound && rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {
+		return wait
+	}
+	m.forgetForeignWrites(key)
+	rounds.Next(key.String(), time.Now())
+	rounds.GC()
+	return 0
 }

@@ -32,19 +32,20 @@ type reporter struct {
 	owner    *shard.Owner
 	metrics  *metrics
 
+	// owned has the owner of each pool that belongs to another installation.
+	owned sync.Map
+
 	mu sync.Mutex
 	// hidden has pairs of names: a template, and the one that hides it.
 	hidden map[[2]string]bool
 	// dropped has the fields that the API server drops.
 	dropped map[features.Dropped]bool
-	// owned has the pools that belong to other installations.
-	owned map[facts.SlicesKey]installation.ID
 }
 
 func newReporter(o Options, metrics *metrics) *reporter {
 	return &reporter{
 		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
-		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[facts.SlicesKey]installation.ID{},
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
 	}
 }
 
@@ -153,25 +154,15 @@ func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]
 
 // reportOwned reports, once, that the pool of a template belongs to another installation.
 func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.Template, owned *installation.OwnedError) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.owned[t.key] == owned.Owner {
+	if before, _ := r.owned.Swap(t.key, owned.Owner); before == owned.Owner {
 		return
 	}
-	r.owned[t.key] = owned.Owner
 	klog.FromContext(ctx).Error(owned, "Skipped: the pool belongs to another installation", "pool", t.key)
 	var about runtime.Object = t.node
 	if template.Origin.Carrier != nil {
 		about = template.Origin.Carrier
 	}
 	r.recordEvent(about, v1alpha1.ReasonPoolNotManaged, owned)
-}
-
-// forgetOwned forgets that a pool belonged to another installation.
-func (r *reporter) forgetOwned(pool facts.SlicesKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.owned, pool)
 }
 
 func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {

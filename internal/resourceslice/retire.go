@@ -17,6 +17,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
+// lateSlices is how long slices of a node that has left the selection may still come: from
+// a write in progress, or from a replica that sees the node leave later.
+const lateSlices = 5 * time.Minute
+
 // retireNode deletes the slices of a node that is gone or no longer fake, as the cache and the
 // API server say.
 func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
@@ -26,15 +30,22 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 		p.memory.forgetForeignWrites(t.key)
 		return nil
 	}
-	for _, template := range set.Shared() {
-		p.enqueueSharedPool(ctx, set, template, t.key.Node, nil)
-	}
+	p.enqueueSharedPools(ctx, set, t.key.Node, nil)
 	existing = plan.OwnSlices(as, existing) // another installation may act for the node
 	var wait time.Duration
 	p.memory.updateEntry(t.key, func(e *entry) {
 		e.takenFrom, e.previous = nil, plan.Previous{}
-		if t.last.isManaged {
-			wait = e.leaveSelection(len(existing) == 0, mayBeForeign)
+		if !t.last.isManaged || len(existing) > 0 {
+			e.emptySince = time.Time{}
+			return
+		}
+		if e.emptySince.IsZero() {
+			e.emptySince = time.Now()
+		}
+		// Slices may still come that only the entry tells from another installation's.
+		wait = lateSlices - time.Since(e.emptySince)
+		if wait <= 0 || !mayBeForeign {
+			e.isManaged, e.emptySince, wait = false, time.Time{}, 0
 		}
 	})
 	if wait > 0 {
@@ -58,29 +69,6 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 	}
 	results := p.syncPools(ctx, t, &plan.Desired{}, existing)
 	return p.reportNode(t, &plan.Desired{}, &results)
-}
-
-// lateSlices is how long slices of a node that has left the selection may still come: from
-// a write in progress, or from a replica that sees the node leave later.
-const lateSlices = 5 * time.Minute
-
-// leaveSelection notes that the node is not fake, and whether it has slices. It returns how
-// long slices may still come that only the entry tells from another installation's. After that
-// it forgets the node, or at once if no other installation can have slices.
-func (e *entry) leaveSelection(isEmpty, mayBeForeign bool) (wait time.Duration) {
-	if !isEmpty {
-		e.emptySince = time.Time{}
-		return 0
-	}
-	if e.emptySince.IsZero() {
-		e.emptySince = time.Now()
-	}
-	wait = lateSlices - time.Since(e.emptySince)
-	if wait <= 0 || !mayBeForeign {
-		e.isManaged, e.emptySince = false, time.Time{}
-		return 0
-	}
-	return wait
 }
 
 // mayRetire reports whether an installation may delete obsolete slices. Versions before

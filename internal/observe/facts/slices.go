@@ -37,14 +37,14 @@ type Slice struct {
 
 // PoolState is what a slice says about its pool.
 type PoolState struct {
-	Driver, Pool string
+	PoolID
 	// Generation and Count are those of the pool: Count is the number of its slices.
 	Generation, Count int64
 }
 
 // PoolID identifies a pool of a node.
 type PoolID struct {
-	Driver, Name string
+	Driver, Pool string
 }
 
 // ObserveSlice keeps the parts of a slice that plans need.
@@ -52,7 +52,7 @@ func ObserveSlice(slice *resourcev1.ResourceSlice) *Slice {
 	spec := &slice.Spec
 	observed := &Slice{
 		Meta:      cached.MetaOf(slice),
-		PoolState: PoolState{Driver: spec.Driver, Pool: spec.Pool.Name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount},
+		PoolState: PoolState{PoolID: PoolID{spec.Driver, spec.Pool.Name}, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount},
 		Devices:   NamesOf(spec.Devices), Taints: TimedTaints(spec.Devices), OwnerReferences: slice.OwnerReferences, Content: ContentOf(spec),
 		Installation: unique.Make(installation.Of(slice)).Value(), // one copy for the slices of a fleet
 		OwnLabels:    OwnLabelsOf(slice),
@@ -70,9 +70,6 @@ func (s *Slice) Key() SlicesKey {
 	}
 	return SlicesKey{Driver: s.Driver, Pool: s.Pool}
 }
-
-// PoolID is the pool of the slice.
-func (s *Slice) PoolID() PoolID { return PoolID{s.Driver, s.Pool} }
 
 // Content is a hash of a slice's spec without the pool's generation and slice count. It is
 // valid within one process.

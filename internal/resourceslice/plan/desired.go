@@ -113,16 +113,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	}
 	n.taints, d.taints = devices.TaintsOf(n.object)
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		for _, t := range byDriver[driver] {
-			if t.SharedPool() == "" {
-				d.Templates = append(d.Templates, t)
-			}
-		}
-		err := d.taints // devices would look healthy that should be tainted
-		if err == nil {
-			err = n.addDriver(ctx, &d, byDriver[driver])
-		}
-		if err != nil {
+		if err := n.addDriver(ctx, &d, byDriver[driver]); err != nil {
 			d.Suspended[driver] = err
 		}
 	}
@@ -133,7 +124,17 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 		n.retainLostDrivers(ctx, &d, byDriver)
 	}
 	if len(v.Set.Unsettled) > 0 {
-		n.suspendUnsettled(&d)
+		// Devices that no document in force makes, or has made since the process began, may come from a
+		// document that is refused.
+		for _, slice := range v.Existing {
+			if slices.Contains(n.previous.pools, slice.PoolID) || d.Suspended[slice.Driver] != nil {
+				continue
+			}
+			i := slices.IndexFunc(n.rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID })
+			if i < 0 || !sets.New(facts.NamesOf(n.rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
+				d.Suspended[slice.Driver] = stayUntilSettled(v.Set.Unsettled[0])
+			}
+		}
 	}
 	n.rememberPools(&d)
 	return d
@@ -142,6 +143,14 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 // addDriver adds those pools of a driver's templates that should exist now. The error is why
 // that is unknown.
 func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devices.Template) error {
+	for _, t := range templates {
+		if t.SharedPool() == "" {
+			d.Templates = append(d.Templates, t)
+		}
+	}
+	if d.taints != nil {
+		return d.taints // devices would look healthy that should be tainted
+	}
 	pools, refused, err := devices.PoolsForNode(templates, n.object, n.taints)
 	d.Refused = append(d.Refused, refused...)
 	n.rendered = append(n.rendered, pools...)
@@ -206,20 +215,6 @@ func stayUntilSettled(problem error) error {
 	return quietError{fmt.Errorf("slices stay as they are until this is settled: %w", problem)}
 }
 
-// suspendUnsettled suspends each driver with devices that no document in force makes, or has
-// made since the process began: they may come from a document that is refused.
-func (n *nodePlan) suspendUnsettled(d *Desired) {
-	for _, slice := range n.Existing {
-		if slices.Contains(n.previous.pools, slice.PoolID()) || d.Suspended[slice.Driver] != nil {
-			continue
-		}
-		i := slices.IndexFunc(n.rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID() })
-		if i < 0 || !sets.New(facts.NamesOf(n.rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
-			d.Suspended[slice.Driver] = stayUntilSettled(n.Set.Unsettled[0])
-		}
-	}
-}
-
 // rememberPools notes which pools should exist. Those of the last plan stay if their driver
 // is suspended or some of their slices are left.
 func (n *nodePlan) rememberPools(d *Desired) {
@@ -227,11 +222,11 @@ func (n *nodePlan) rememberPools(d *Desired) {
 	for i := range d.Pools {
 		if pool := &d.Pools[i]; d.Suspended[pool.Driver] == nil {
 			// The name is a part of all that was rendered, which is not to stay in memory.
-			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
+			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Pool: strings.Clone(pool.Name)})
 		}
 	}
 	for _, id := range n.previous.pools {
-		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
+		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID == id })
 		if (d.Suspended[id.Driver] != nil || isLeft) && !slices.Contains(next.pools, id) {
 			next.pools = append(next.pools, id)
 		}

@@ -78,7 +78,14 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 		}
 		isUnknown = isUnknown || slices.Contains(n.bound.Unknown, t)
 	}
-	since := n.lostSince(driver)
+	// The last connection was lost by the driver's Pods, or else when it was first missed.
+	since := n.previous.lostSince[driver]
+	if lost := n.bound.Down[driver].Since; lost.After(since) {
+		since = lost
+	}
+	if since.IsZero() || since.After(n.Now) { // the clock behind the Pod's status may be ahead
+		since = n.Now
+	}
 	left := lifecycle.WipeDelay - n.Now.Sub(since)
 	switch {
 	case failed != nil:
@@ -99,19 +106,6 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 		return
 	}
 	d.Retained[makers[0]] = append(d.Retained[makers[0]], n.slicesOf(driver)...)
-}
-
-// lostSince is when the last connection to a driver was lost: by its Pods, or else when the
-// connection was first missed.
-func (n *nodePlan) lostSince(driver string) time.Time {
-	since := n.previous.lostSince[driver]
-	if lost := n.bound.Down[driver].Since; lost.After(since) {
-		since = lost
-	}
-	if since.IsZero() || since.After(n.Now) { // the clock behind the Pod's status may be ahead
-		return n.Now
-	}
-	return since
 }
 
 func (n *nodePlan) slicesOf(driver string) []*facts.Slice {

@@ -54,7 +54,7 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 	p := &Plan{as: as, node: node, fitted: fitted, existing: existing}
 	byPool, matched := map[facts.PoolID][]*facts.Slice{}, sets.New[string]()
 	for _, slice := range existing {
-		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
+		byPool[slice.PoolID] = append(byPool[slice.PoolID], slice)
 	}
 	for i := range fitted.Pools {
 		pool := &fitted.Pools[i]
@@ -73,7 +73,7 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		_, isOfNoPool := byPool[slice.PoolID()]
+		_, isOfNoPool := byPool[slice.PoolID]
 		if isOfNoPool && !as.IsAnother(slice.Installation) || !isOfNoPool && !matched.Has(slice.GetName()) {
 			p.Delete = append(p.Delete, slice)
 		}
@@ -87,7 +87,7 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 }
 
 func poolIDOf(pool *devices.Pool) facts.PoolID {
-	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
+	return facts.PoolID{Driver: pool.Driver, Pool: pool.Name}
 }
 
 // LayoutError is why a pool cannot be divided into slices that the API server accepts. Only
@@ -170,7 +170,7 @@ func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
 func hasSliceName(slice *facts.Slice, node *corev1.Node, pool *devices.Pool) bool {
 	var index int
 	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
-	return err == nil && slice.PoolID() == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
+	return err == nil && slice.PoolID == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
 }
 
 // addPool plans one pool by the rules of the upstream resourceslice controller
@@ -270,4 +270,39 @@ func earliestTime(taint *resourcev1.DeviceTaint, known []resourcev1.DeviceTaint)
 		}
 	}
 	return added
+}
+
+// InstallationsOf lists the installations that slices are recorded to.
+func InstallationsOf(existing []*facts.Slice) []installation.ID {
+	ids := make([]installation.ID, len(existing))
+	for i, slice := range existing {
+		ids[i] = slice.Installation
+	}
+	return ids
+}
+
+// OwnSlices returns the slices that are not recorded to another installation.
+func OwnSlices(as installation.ID, existing []*facts.Slice) []*facts.Slice {
+	return slices.DeleteFunc(slices.Clone(existing), func(o *facts.Slice) bool { return as.IsAnother(o.Installation) })
+}
+
+// OwnShared returns the slices of a shared pool that an installation may change, and the other
+// installation to which the pool is recorded, or none.
+func OwnShared(as installation.ID, existing []*facts.Slice) (own []*facts.Slice, another installation.ID) {
+	own, another = OwnSlices(as, existing), as.Another(InstallationsOf(existing))
+	if another != "" { // what has no record is its to take over
+		own = slices.DeleteFunc(own, func(o *facts.Slice) bool { return o.Installation != as })
+	}
+	return own, another
+}
+
+// NewOwnedError is the error of slices that are recorded to another installation.
+func NewOwnedError(as installation.ID, key facts.SlicesKey, existing []*facts.Slice, owner installation.ID) *installation.OwnedError {
+	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: as}
+	for _, o := range existing {
+		if o.Installation == owner {
+			owned.Resource += " " + o.GetName()
+		}
+	}
+	return owned
 }
