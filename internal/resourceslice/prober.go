@@ -168,36 +168,30 @@ func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue f
 	return *known
 }
 
-// probeField asks the API server. It drops a field whose gate is off, or refuses what is left
-// without it.
+// probeField asks the API server by a dry run. It drops a field whose gate is off, or refuses what is
+// left without it.
 func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
-	spec := field.Probe()
-	kept, isRefused, err := p.dryRun(ctx, field, spec)
-	if err != nil || field.Name != features.Counters {
-		return answer{isKept: kept}, err
+	layout, spec := devices.CountersApart, field.Probe()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
+		stored, err := p.client.Create(bounded, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		cancel()
+		isRefused := len(refusedFields(err)) > 0
+		switch {
+		case isRefused && field.Name == features.Counters && layout == devices.CountersApart:
+			// Kubernetes 1.34 wants the counter set in the slice of the devices.
+			consumed := spec.Devices[0].ConsumesCounters[0]
+			spec.SharedCounters = []resourcev1.CounterSet{{Name: consumed.CounterSet, Counters: consumed.Counters}}
+			layout = devices.CountersWithDevices
+		case isRefused:
+			return answer{layout: layout}, nil
+		case err != nil:
+			return answer{}, fmt.Errorf("ask the API server whether it keeps %s: %w", field.Name, err)
+		default:
+			return answer{field.Kept(&stored.Spec), layout}, nil
+		}
 	}
-	if !isRefused {
-		return answer{kept, devices.CountersApart}, nil
-	}
-	// Kubernetes 1.34 wants the counter set in the slice of the devices.
-	consumed := spec.Devices[0].ConsumesCounters[0]
-	spec.SharedCounters = []resourcev1.CounterSet{{Name: consumed.CounterSet, Counters: consumed.Counters}}
-	kept, _, err = p.dryRun(ctx, field, spec)
-	return answer{kept, devices.CountersWithDevices}, err
-}
-
-func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (isKept, isRefused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
-	stored, err := p.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	switch {
-	case len(refusedFields(err)) > 0:
-		return false, true, nil
-	case err != nil:
-		return false, false, fmt.Errorf("ask the API server whether it keeps %s: %w", field.Name, err)
-	}
-	return field.Kept(&stored.Spec), false, nil
 }
 
 // refusedFields are the fields of the spec that the API server's validation refuses, without

@@ -38,7 +38,7 @@ type Publisher struct {
 	reporter *reporter
 	memory   *memory
 	// expectations has the writes that the cache has not seen.
-	expectations *expectations.Expectations[facts.SlicesKey, string]
+	expectations expectations.Expectations[facts.SlicesKey, string]
 	loop         *loop.Loop[facts.SlicesKey]
 }
 
@@ -62,6 +62,9 @@ func New(o Options) *Publisher {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
+	if o.Outcomes == nil {
+		o.Outcomes = func(string, map[string]Outcome) {}
+	}
 	p := &Publisher{
 		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
 		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)),
@@ -69,7 +72,6 @@ func New(o Options) *Publisher {
 			rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound), sharedRounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastSharedRound),
 			entries: map[facts.SlicesKey]*entry{},
 		},
-		expectations: expectations.New[facts.SlicesKey, string](),
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	o.Config.OnChange(func() {

@@ -283,7 +283,7 @@ func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results
 	if results.isPending && results.err == nil {
 		return nil
 	}
-	p.reporter.reportOutcomes(t.key, desired, results)
+	p.reporter.outcomes(t.key.String(), results.templateOutcomes(desired))
 	if t.isStandby { // another replica reports
 		if _, ok := errors.AsType[*plan.LayoutError](results.err); ok {
 			return loop.Terminal(results.err)

@@ -18,7 +18,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -46,13 +45,6 @@ func newReporter(o Options, metrics *metrics) *reporter {
 	return &reporter{
 		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
 		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
-	}
-}
-
-// reportOutcomes passes the state of each template on.
-func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
-	if r.outcomes != nil {
-		r.outcomes(key.String(), results.templateOutcomes(desired))
 	}
 }
 

@@ -42,7 +42,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 			results := p.syncPools(ctx, t, &plan.Desired{}, existing)
 			owned := plan.NewOwnedError(as, key, observed, another)
 			desired = plan.DesiredShared(template, false, owned)
-			p.reporter.reportOutcomes(key, &desired, &results)
+			p.reporter.outcomes(key.String(), results.templateOutcomes(&desired))
 			p.reporter.reportOwned(ctx, t, template, owned)
 			return results.err
 		}
@@ -57,7 +57,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	if results.isPending && results.err == nil {
 		return nil
 	}
-	p.reporter.reportOutcomes(key, &desired, &results)
+	p.reporter.outcomes(key.String(), results.templateOutcomes(&desired))
 	if results.err != nil {
 		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(key))
 	}

@@ -27,21 +27,17 @@ func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	if !inCluster {
 		id = "outside/" + id
 	}
-	return id + selectionSuffix(nodes)
-}
-
-// selectionSuffix ends an ID without a name with the nodes that it acts for.
-func selectionSuffix(nodes string) ID {
-	if nodes == "" {
-		return ""
+	if nodes != "" {
+		id += ID(" (" + nodes + ")")
 	}
-	return ID(" (" + nodes + ")")
+	return id
 }
 
 // ActsFor reports whether New made the ID for these nodes.
 func (id ID) ActsFor(nodes string) bool {
-	lease, isSelection := strings.CutSuffix(string(id), string(selectionSuffix(nodes)))
-	return isSelection && strings.Contains(lease, "/") && !strings.Contains(lease, " ")
+	lease, _, _ := strings.Cut(string(id), " ")
+	namespace, name, isLease := strings.Cut(lease, "/")
+	return isLease && id == New(types.NamespacedName{Namespace: namespace, Name: name}, true, nodes)
 }
 
 // Of returns the installation that an object is recorded to, or none.

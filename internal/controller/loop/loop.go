@@ -80,44 +80,40 @@ func (l *Loop[K]) CheckHealth() error {
 func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
+	work := func() {
+		for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
+			if ctx.Err() == nil { // else the key is only taken from the queue
+				l.running.Store(key, time.Now())
+				err := l.reconcile(working, key)
+				l.running.Delete(key)
+				_, isTerminal := errors.AsType[*terminalError](err)
+				switch logger := klog.FromContext(ctx); {
+				case err == nil:
+					l.Forget(key)
+				case isTerminal:
+					logger.Error(err, "Failed to reconcile; waiting for a change", "key", key)
+					l.Forget(key)
+				case LostRace(err):
+					l.AddRateLimited(key)
+					logger.V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
+				default:
+					l.AddRateLimited(key)
+					logger.Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
+				}
+			}
+			l.Done(key)
+		}
+	}
 	var running sync.WaitGroup
 	l.hasWorkers.Store(true)
 	for range workers {
-		running.Go(func() {
-			for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
-				if ctx.Err() == nil { // else the key is only taken from the queue
-					l.running.Store(key, time.Now())
-					err := l.reconcile(working, key)
-					l.running.Delete(key)
-					l.requeueFailed(ctx, key, err)
-				}
-				l.Done(key)
-			}
-		})
+		running.Go(work)
 	}
 	<-ctx.Done()
 	l.ShutDown()
 	timer := time.AfterFunc(shutdownGrace, abort)
 	defer timer.Stop()
 	running.Wait()
-}
-
-// requeueFailed queues a key again if its reconciliation failed and a retry can help.
-func (l *Loop[K]) requeueFailed(ctx context.Context, key K, err error) {
-	_, isTerminal := errors.AsType[*terminalError](err)
-	switch {
-	case err == nil:
-		l.Forget(key)
-	case isTerminal:
-		klog.FromContext(ctx).Error(err, "Failed to reconcile; waiting for a change", "key", key)
-		l.Forget(key)
-	case LostRace(err):
-		l.AddRateLimited(key)
-		klog.FromContext(ctx).V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
-	default:
-		l.AddRateLimited(key)
-		klog.FromContext(ctx).Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
-	}
 }
 
 // LostRace reports whether a write failed because someone else was faster. The cache will show
@@ -148,3 +144,32 @@ func Terminal(err error) error {
 type terminalError struct{ error }
 
 func (t *terminalError) Unwrap() error { return t.error }
+
+// Damp slows a function down: what it returns calls the function for a key at once if it has not
+// done so lately, and otherwise when a pause after the last call ends. One call stands for all
+// that were due meanwhile.
+func Damp[K comparable](pause time.Duration, call func(key K)) func(key K) {
+	var mu sync.Mutex
+	resting := map[K]bool{} // the keys whose pause has not ended, and whether a call is due for them
+	var damped func(key K)
+	damped = func(key K) {
+		mu.Lock()
+		_, isResting := resting[key]
+		resting[key] = isResting
+		mu.Unlock()
+		if isResting {
+			return
+		}
+		call(key)
+		time.AfterFunc(pause, func() {
+			mu.Lock()
+			isDue := resting[key]
+			delete(resting, key)
+			mu.Unlock()
+			if isDue {
+				damped(key)
+			}
+		})
+	}
+	return damped
+}
