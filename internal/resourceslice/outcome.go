@@ -12,21 +12,21 @@ import (
 
 // Outcome is the state of a template on a node, or of its pool that nodes share.
 type Outcome struct {
-	// Slices counts the slices that have devices or counter sets of the template, and Devices
-	// its devices. Both are 0 if nothing is published.
+	// Slices counts the slices that have devices or counter sets of the template, and Devices its devices. Both are 0
+	// if nothing is published.
 	Slices, Devices int
 	// HiddenBy is the template of a higher priority that takes its place, or empty.
 	HiddenBy string
-	// Problem is why nothing is published, or not what the template says now. It is nil if the
-	// node's state does not let the pool be published yet.
+	// Problem is why nothing is published, or not what the template says now. It is nil if the node's state does not
+	// let the pool be published yet.
 	Problem error
 }
 
 // result is what has become of a driver's pools.
 type result struct {
 	wrote bool
-	// isBehind says that the slices are not yet what they should be: another replica writes
-	// them, or others have undone the writes too often to repeat them at once.
+	// isBehind says that the slices are not yet what they should be: another replica writes them, or others have undone
+	// the writes too often to repeat them at once.
 	isBehind bool
 	// isPending says that they are behind because a probe of the API server is in progress.
 	isPending bool

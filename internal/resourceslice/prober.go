@@ -26,8 +26,8 @@ import (
 const (
 	// probeTimeout bounds a dry run.
 	probeTimeout = 10 * time.Second
-	// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
-	// keeps what it dropped.
+	// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now keeps what it
+	// dropped.
 	probeInterval = 30 * time.Second
 	// probeRetryInterval is how soon a field is probed again after a probe failed.
 	probeRetryInterval = 5 * time.Second
@@ -35,8 +35,8 @@ const (
 	doubtInterval = 10 * time.Minute
 )
 
-// Prober finds out which fields the API server keeps. The version does not show it, so it
-// probes with a dry run, once for each field that is used, in the background.
+// Prober finds out which fields the API server keeps. The version does not show it, so it probes with a dry run, once
+// for each field that is used, in the background.
 type Prober struct {
 	client  resourceclient.ResourceSliceInterface
 	version discovery.ServerVersionInterfaceWithContext
@@ -64,8 +64,7 @@ type probe struct {
 	requeue []func()
 }
 
-// answer says whether the API server keeps a field, and for counters how it wants them
-// divided.
+// answer says whether the API server keeps a field, and for counters how it wants them divided.
 type answer struct {
 	isKept bool
 	layout devices.Layout
@@ -104,15 +103,14 @@ func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error)
 // errNotProbed says that the answer about a field comes later.
 var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
 
-// workerAnswers are the answers of a Prober for a worker, which must not wait: requeue is
-// called with an answer that is missing.
+// workerAnswers are the answers of a Prober for a worker, which must not wait: requeue is called with an answer that is
+// missing.
 type workerAnswers struct {
 	*Prober
 	requeue func()
 }
 
-// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
-// the last probe failed.
+// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why the last probe failed.
 func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
 	known := w.probeOnce(ctx, field, w.requeue)
 	if known.inProgress != nil && known.err == nil {
@@ -133,8 +131,8 @@ func (p *Prober) isIdle() bool {
 	return true
 }
 
-// probeOnce returns what is known of a field. It starts a probe if there was none, or if the
-// last one failed a while ago. Requeue, if there is one, is called once that has ended.
+// probeOnce returns what is known of a field. It starts a probe if there was none, or if the last one failed a while
+// ago. Requeue, if there is one, is called once that has ended.
 func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,8 +166,7 @@ func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue f
 	return *known
 }
 
-// probeField asks the API server by a dry run. It drops a field whose gate is off, or refuses what is
-// left without it.
+// probeField asks the API server by a dry run. It drops a field whose gate is off, or refuses what is left without it.
 func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
 	layout, spec := devices.CountersApart, field.Probe()
 	for {
@@ -194,8 +191,8 @@ func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer,
 	}
 }
 
-// refusedFields are the fields of the spec that the API server's validation refuses, without
-// indices and keys. An admission policy that refuses a slice names none.
+// refusedFields are the fields of the spec that the API server's validation refuses, without indices and keys. An
+// admission policy that refuses a slice names none.
 func refusedFields(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -213,10 +210,9 @@ func refusedFields(err error) []string {
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
-// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server
-// dropped a field that it kept before: a feature gate may have been turned off. Until then
-// the answers stay, so that nothing is wrong before the next write. A doubt that was not
-// confirmed is not raised again for a while: something else refuses.
+// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server dropped a field that it
+// kept before: a feature gate may have been turned off. Until then the answers stay, so that nothing is wrong before
+// the next write. A doubt that was not confirmed is not raised again for a while: something else refuses.
 func (p *Prober) raiseDoubt(err error) {
 	reason := strings.Join(refusedFields(err), ",")
 	if errors.Is(err, errStored) {
@@ -234,9 +230,9 @@ func (p *Prober) raiseDoubt(err error) {
 	}
 }
 
-// watchServer drops all answers and calls changed when the API server has been replaced, keeps what
-// it dropped, or drops what it kept. It checks the latter only after a doubt, which it follows up at
-// once, and further doubts not before the next tick. It returns when ctx ends.
+// watchServer drops all answers and calls changed when the API server has been replaced, keeps what it dropped, or
+// drops what it kept. It checks the latter only after a doubt, which it follows up at once, and further doubts not
+// before the next tick. It returns when ctx ends.
 func (p *Prober) watchServer(ctx context.Context, changed func()) {
 	version, doubts := p.serverVersion(ctx, ""), p.doubts
 	ticker := time.NewTicker(probeInterval)

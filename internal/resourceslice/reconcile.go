@@ -35,8 +35,7 @@ type target struct {
 	last entry
 }
 
-// reconcile brings the slices of a node, or of a pool that nodes share, to the state that
-// they should be in.
+// reconcile brings the slices of a node, or of a pool that nodes share, to the state that they should be in.
 func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	if wait := p.expectations.Wait(key); wait > 0 {
 		p.loop.AddAfter(key, wait)
@@ -79,8 +78,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	return p.reportNode(t, &desired, &results)
 }
 
-// syncPools writes what is missing to what is desired, driver by driver. A write that fails
-// stops only its own driver.
+// syncPools writes what is missing to what is desired, driver by driver. A write that fails stops only its own driver.
 func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice) results {
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
@@ -96,16 +94,16 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 	return all
 }
 
-// syncDriver writes what is missing to what one driver should have: it fits the pools to the
-// API server, plans the writes, and applies them.
+// syncDriver writes what is missing to what one driver should have: it fits the pools to the API server, plans the
+// writes, and applies them.
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
 	ofPools := slices.DeleteFunc(slices.Clone(driver.Existing), func(o *facts.Slice) bool { // obsolete slices may go in any case
 		return !slices.ContainsFunc(driver.Pools, func(pool devices.Pool) bool { return pool.Name == o.Pool })
 	})
 	other := as.Another(plan.InstallationsOf(ofPools))
-	// Slices of another installation are taken over once. If it takes them back, it is alive:
-	// it keeps them, and they may be right.
+	// Slices of another installation are taken over once. If it takes them back, it is alive: it keeps them, and they
+	// may be right.
 	yields := other != "" && t.last.takenFrom[name] == other
 	if yields {
 		as, driver.Existing = "", ofPools
@@ -159,8 +157,8 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 // applyWrites makes the writes for a key in their order, one API call each.
 func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
 	for _, existing := range writes.Delete {
-		// A slice that has changed or been replaced since stays. The key waits until the cache
-		// has seen the deletion, or the slice would be deleted again.
+		// A slice that has changed or been replaced since stays. The key waits until the cache has seen the deletion,
+		// or the slice would be deleted again.
 		unchanged := &metav1.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion}
 		p.expectations.Expect(key, existing.GetName())
 		err := p.client.ResourceV1().ResourceSlices().Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
@@ -196,13 +194,13 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 	return nil
 }
 
-// errStored is the error of a write whose result differs: an admission plugin has changed it.
-// Without it the slice would be written again and again.
+// errStored is the error of a write whose result differs: an admission plugin has changed it. Without it the slice
+// would be written again and again.
 var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
 
-// writeSlice updates a slice, or creates it if there is none to update. It notes what the cache has to
-// see of that, and checks that the API server stored what it was sent. A call that leaves the resource
-// version as it was has changed nothing, and brings no event to wait for.
+// writeSlice updates a slice, or creates it if there is none to update. It notes what the cache has to see of that, and
+// checks that the API server stored what it was sent. A call that leaves the resource version as it was has changed
+// nothing, and brings no event to wait for.
 func (p *Publisher) writeSlice(ctx context.Context, key facts.SlicesKey, update *plan.Update) error {
 	client, slice := p.client.ResourceV1().ResourceSlices(), update.Slice
 	verb, version, patch := "create", "", []byte(nil)
@@ -257,8 +255,8 @@ func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *
 	}
 }
 
-// getSlice reads a slice that is to be taken over, or nil if it does not exist. One of a pool
-// that nodes share may belong to another installation.
+// getSlice reads a slice that is to be taken over, or nil if it does not exist. One of a pool that nodes share may
+// belong to another installation.
 func (p *Publisher) getSlice(ctx context.Context, key facts.SlicesKey, name string) (*resourcev1.ResourceSlice, error) {
 	live, err := p.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -274,8 +272,7 @@ func (p *Publisher) getSlice(ctx context.Context, key facts.SlicesKey, name stri
 	return live, nil
 }
 
-// reportNode reports what has become of a node's pools, and what keeps them from being as
-// desired.
+// reportNode reports what has become of a node's pools, and what keeps them from being as desired.
 func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results) error {
 	if changedAt := t.last.changedAt; !changedAt.IsZero() && (results.isPending || results.err != nil && !t.isStandby) {
 		p.memory.updateEntry(t.key, func(e *entry) { e.changedAt = changedAt })

@@ -23,8 +23,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// reporter reports by events and metrics what keeps templates from being published. It
-// remembers what it has reported, so that it says each thing once.
+// reporter reports by events and metrics what keeps templates from being published. It remembers what it has reported,
+// so that it says each thing once.
 type reporter struct {
 	recorder record.EventRecorder
 	outcomes func(of string, templates map[string]Outcome)
@@ -48,8 +48,8 @@ func newReporter(o Options, metrics *metrics) *reporter {
 	}
 }
 
-// reportProblems reports problems by their cause: templates that cannot be rendered for the
-// node, or its annotation. Only a change of the node or of the configuration can help.
+// reportProblems reports problems by their cause: templates that cannot be rendered for the node, or its annotation.
+// Only a change of the node or of the configuration can help.
 func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) error {
 	var errs []error
 	for _, cause := range slices.Sorted(maps.Keys(problems)) {
@@ -60,8 +60,8 @@ func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) 
 	return loop.Terminal(errors.Join(errs...))
 }
 
-// reportFailure reports an API call that failed, after so many failures before. What the API
-// server refuses for good is reported at once, all else after loop.FailuresBeforeEvent failures.
+// reportFailure reports an API call that failed, after so many failures before. What the API server refuses for good is
+// reported at once, all else after loop.FailuresBeforeEvent failures.
 func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
 	if loop.LostRace(err) {
 		return err
@@ -104,8 +104,7 @@ func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []f
 	}
 }
 
-// forgetUnused forgets reports about templates that are gone, or no longer use a dropped
-// field.
+// forgetUnused forgets reports about templates that are gone, or no longer use a dropped field.
 func (r *reporter) forgetUnused(templates []*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +128,8 @@ func (r *reporter) forgetDropped() {
 	r.metrics.dropped.Reset()
 }
 
-// reportHidden reports a template that another one hides, as an event on its object. One event
-// for each pair is enough, on however many nodes it applies.
+// reportHidden reports a template that another one hides, as an event on its object. One event for each pair is enough,
+// on however many nodes it applies.
 func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,8 +67,8 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	return loop.Terminal(suspended)
 }
 
-// findWitness finds a node that requires the pool, preferably the last one. The error is
-// that of nodes of which this is unknown.
+// findWitness finds a node that requires the pool, preferably the last one. The error is that of nodes of which this is
+// unknown.
 func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices.Template, isPublished bool) (*corev1.Node, error) {
 	key := plan.SharedKey(t)
 	last := p.memory.entryOf(key).witness
@@ -93,8 +93,8 @@ func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices
 	return nil, errors.Join(errs...)
 }
 
-// enqueueSharedPools queues the pools that may depend on a node: the node is the witness and may no
-// longer be one, or there is none and it may become one.
+// enqueueSharedPools queues the pools that may depend on a node: the node is the witness and may no longer be one, or
+// there is none and it may become one.
 func (p *Publisher) enqueueSharedPools(ctx context.Context, set *config.Set, name string, node *corev1.Node) {
 	for _, t := range set.Shared() {
 		key := plan.SharedKey(t)

@@ -10,13 +10,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 )
 
-// Limit bounds the wait for the cache. A write whose event never comes must not block its key
-// for ever: the watch broke and the object was deleted before it was back, or etcd was
-// restored from a backup and has older versions now.
+// Limit bounds the wait for the cache. A write whose event never comes must not block its key for ever: the watch broke
+// and the object was deleted before it was back, or etcd was restored from a backup and has older versions now.
 const Limit = 30 * time.Second
 
-// Deadlines requeues a key whose write the cache does not see within Limit: the event that
-// would requeue it may never come.
+// Deadlines requeues a key whose write the cache does not see within Limit: the event that would requeue it may never
+// come.
 type Deadlines[K comparable] struct {
 	// since has the time of the first write for each key.
 	since sync.Map
@@ -39,9 +38,9 @@ func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
 	}, Limit/2)
 }
 
-// Expectations has the writes that the cache has not seen yet; the zero value has none. K is the key
-// that is reconciled, and O identifies the objects that are written for it. Run requeues each key with
-// writes that the cache has not seen within Limit.
+// Expectations has the writes that the cache has not seen yet; the zero value has none. K is the key that is
+// reconciled, and O identifies the objects that are written for it. Run requeues each key with writes that the cache
+// has not seen within Limit.
 type Expectations[K, O comparable] struct {
 	Deadlines[K]
 
@@ -59,15 +58,14 @@ type pendingWrites[O comparable] struct {
 
 // write is a write in progress, or one that waits for its event.
 type write struct {
-	// answered is the resource version in the API server's answer, or "" while the write is in
-	// progress.
+	// answered is the resource version in the API server's answer, or "" while the write is in progress.
 	answered string
 	// seen is the newest resource version in the cache since the write began, or "".
 	seen string
 }
 
-// Expect notes that an object is about to be written or deleted. Answered must follow, except
-// after a deletion that succeeds: that ends with Deleted.
+// Expect notes that an object is about to be written or deleted. Answered must follow, except after a deletion that
+// succeeds: that ends with Deleted.
 func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,9 +79,8 @@ func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.Begin(key)
 }
 
-// Answered notes the resource version in the API server's answer, or "" if the write failed.
-// It reports whether the key must be reconciled because someone else has changed the object
-// meanwhile.
+// Answered notes the resource version in the API server's answer, or "" if the write failed. It reports whether the key
+// must be reconciled because someone else has changed the object meanwhile.
 func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,9 +96,8 @@ func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue 
 	return w.seen != version
 }
 
-// Observed notes the resource version in an event. It reports whether the key must be
-// reconciled, since someone else has changed the object or a reconciliation was postponed,
-// and whether it was someone else.
+// Observed notes the resource version in an event. It reports whether the key must be reconciled, since someone else
+// has changed the object or a reconciliation was postponed, and whether it was someone else.
 func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue, isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,8 +115,7 @@ func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue,
 	return e.dropWrite(key, object) || isForeign, isForeign
 }
 
-// Deleted notes that an object has gone from the cache, and reports whether someone else has
-// deleted it.
+// Deleted notes that an object has gone from the cache, and reports whether someone else has deleted it.
 func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,9 +126,8 @@ func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 	return false
 }
 
-// Wait returns how long the key must wait for the cache, at most, or 0. Observed says when the
-// wait is over. If it never does, the cache counts as it is: every write fails unless the API
-// server has what the cache has.
+// Wait returns how long the key must wait for the cache, at most, or 0. Observed says when the wait is over. If it
+// never does, the cache counts as it is: every write fails unless the API server has what the cache has.
 func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,8 +159,7 @@ func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
 	return wasPostponed
 }
 
-// Unseen has the API server's answer to the last write of an object until the cache has seen
-// that write.
+// Unseen has the API server's answer to the last write of an object until the cache has seen that write.
 type Unseen[T answer] struct {
 	// Answer is the last answer, or zero if the cache has seen that write.
 	Answer T
@@ -197,9 +190,8 @@ const (
 	Current Freshness = iota
 	// Behind means that the cache will see the write soon.
 	Behind
-	// Doubtful means that the cache has not seen the write within Limit: it is very late, or
-	// the write is lost, as when etcd is restored from a backup. What the API server has now
-	// counts, whatever its version.
+	// Doubtful means that the cache has not seen the write within Limit: it is very late, or the write is lost, as when
+	// etcd is restored from a backup. What the API server has now counts, whatever its version.
 	Doubtful
 )
 

@@ -20,8 +20,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate
-// again: it has continued to watch, so its caches are up to date.
+// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate again: it has continued to
+// watch, so its caches are up to date.
 func (o *Owner) runElection(ctx context.Context) {
 	// A container that is started again in the same Pod is another candidate.
 	identity := o.options.Host + "_" + uuid.NewString()

@@ -25,8 +25,8 @@ const (
 	None Mode = "none"
 	// Leader means that an elected replica acts for everything, and the others stand by.
 	Leader Mode = "leader"
-	// Lease means that each replica acts for the nodes whose lease in kube-node-lease the kwok
-	// in its own Pod holds, and an elected one for what belongs to no single node.
+	// Lease means that each replica acts for the nodes whose lease in kube-node-lease the kwok in its own Pod holds,
+	// and an elected one for what belongs to no single node.
 	Lease Mode = "lease"
 )
 
@@ -73,8 +73,8 @@ func New(o Options) *Owner {
 	return owner
 }
 
-// OnChange calls node with each node that this replica begins to act for, and all when it
-// becomes the leader. Call it before Run.
+// OnChange calls node with each node that this replica begins to act for, and all when it becomes the leader. Call it
+// before Run.
 func (o *Owner) OnChange(node func(name string), all func()) {
 	if o != nil {
 		o.onLeased, o.onLead = append(o.onLeased, node), append(o.onLead, all)
@@ -89,8 +89,8 @@ func (o *Owner) Installation() installation.ID {
 	return o.options.Installation
 }
 
-// Acts reports whether this replica acts for a node and for what belongs to it alone. The
-// leader acts for what is left of a node that is deleted or not fake.
+// Acts reports whether this replica acts for a node and for what belongs to it alone. The leader acts for what is left
+// of a node that is deleted or not fake.
 func (o *Owner) Acts(node string, isThere bool) bool {
 	if o == nil || !isThere || o.options.Mode != Lease {
 		return o.Leads()
@@ -100,8 +100,7 @@ func (o *Owner) Acts(node string, isThere bool) bool {
 	return o.leased.Has(node)
 }
 
-// MayServe reports whether the kwok in this replica's Pod may manage a node. Without leases,
-// it may.
+// MayServe reports whether the kwok in this replica's Pod may manage a node. Without leases, it may.
 func (o *Owner) MayServe(node string) bool {
 	return o == nil || o.options.Mode != Lease || o.Acts(node, true)
 }
@@ -152,8 +151,8 @@ func (o *Owner) Metrics() prometheus.Collector {
 	return all
 }
 
-// Recorder records events about what belongs to no single node. Only the leader records them,
-// since all replicas see the same.
+// Recorder records events about what belongs to no single node. Only the leader records them, since all replicas see
+// the same.
 func (o *Owner) Recorder(to record.EventRecorder) record.EventRecorder {
 	return &leaderRecorder{owner: o, to: to}
 }

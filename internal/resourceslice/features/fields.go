@@ -13,12 +13,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Field is a field of resource pools that an API server drops silently if its feature gate is
-// off.
+// Field is a field of resource pools that an API server drops silently if its feature gate is off.
 type Field struct {
 	Name, Gate string
-	// Without is what would be wrong with a pool without the field, which is then not
-	// published. If it is empty, the pool is published without the field.
+	// Without is what would be wrong with a pool without the field, which is then not published. If it is empty, the
+	// pool is published without the field.
 	Without string
 
 	// used finds the field in a pool, and clear removes it.
@@ -176,8 +175,7 @@ func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {
 type Server interface {
 	// Keeps reports whether it keeps a field.
 	Keeps(ctx context.Context, field *Field) (bool, error)
-	// Layout is how it wants pools with counters to be divided. It is known once Keeps was
-	// called for Counters.
+	// Layout is how it wants pools with counters to be divided. It is known once Keeps was called for Counters.
 	Layout() devices.Layout
 }
 
@@ -190,14 +188,13 @@ type Fitted struct {
 
 // Dropped is a field that an API server drops.
 type Dropped struct {
-	// Source is the name of the template that has the field, or of the annotation with device
-	// taints.
+	// Source is the name of the template that has the field, or of the annotation with device taints.
 	Source string
 	Field  *Field
 }
 
-// Fit makes the pools as a server accepts them: without the fields that it drops, and without
-// the pools that would be wrong without a field.
+// Fit makes the pools as a server accepts them: without the fields that it drops, and without the pools that would be
+// wrong without a field.
 func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, error) {
 	var fitted Fitted
 	for _, pool := range pools {

@@ -19,9 +19,9 @@ var (
 	errNotKnown = quietError{errors.New("the driver Pods are not known yet")}
 )
 
-// retainUntilStarted retains the slices of a driver with a connection as long as it is
-// unknown what it publishes: its Pod has replaced another one and was not Ready yet, or
-// the Pods of another template of the driver are unknown. The error is the cause.
+// retainUntilStarted retains the slices of a driver with a connection as long as it is unknown what it publishes: its
+// Pod has replaced another one and was not Ready yet, or the Pods of another template of the driver are unknown. The
+// error is the cause.
 func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates []*devices.Template) error {
 	driver, cause := templates[0].Driver, errStarting
 	i := slices.IndexFunc(templates, func(t *devices.Template) bool { return !t.Started() })
@@ -40,9 +40,8 @@ func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates
 	return cause
 }
 
-// retainLostDrivers retains the slices of drivers that have lost their driver Pods as long
-// as the kubelet does: it deletes them 30 s after it has lost the last connection to the
-// driver, unless there is a new one by then.
+// retainLostDrivers retains the slices of drivers that have lost their driver Pods as long as the kubelet does: it
+// deletes them 30 s after it has lost the last connection to the driver, unless there is a new one by then.
 func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected map[string][]*devices.Template) {
 	published := map[string]bool{}
 	for _, slice := range n.Existing {
@@ -67,8 +66,7 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 	}
 }
 
-// retainLostDriver retains the slices of a driver without a connection, unless it has been
-// without one for too long.
+// retainLostDriver retains the slices of a driver without a connection, unless it has been without one for too long.
 func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices.Template) {
 	var failed error
 	isUnknown := false
