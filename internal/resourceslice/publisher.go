@@ -64,11 +64,12 @@ func New(o Options) *Publisher {
 	if o.Outcomes == nil {
 		o.Outcomes = func(string, map[string]Outcome) {}
 	}
+	const initial = firstRound >> (freeRounds - 1) // doubled by each free round
 	p := &Publisher{
 		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
 		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)),
 		memory: &memory{
-			rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound), sharedRounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastSharedRound),
+			rounds: flowcontrol.NewBackOff(initial, lastRound), sharedRounds: flowcontrol.NewBackOff(initial, lastSharedRound),
 			entries: map[facts.SlicesKey]*entry{},
 		},
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -71,12 +72,10 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 	var failed error
 	isUnknown := false
 	for _, t := range makers {
-		if err := n.bound.Failed[t]; err != nil && failed == nil {
-			failed = err
-		}
+		failed = cmp.Or(failed, n.bound.Failed[t])
 		isUnknown = isUnknown || slices.Contains(n.bound.Unknown, t)
 	}
-	// The last connection was lost by the driver's Pods, or else when it was first missed.
+	// since is when the driver's Pods lost the last connection, or else when the connection was first missed.
 	since := n.previous.lostSince[driver]
 	if lost := n.bound.Down[driver].Since; lost.After(since) {
 		since = lost
