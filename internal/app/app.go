@@ -137,7 +137,7 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 		Name: "kwok_dra_build_info", Help: "Always 1, with the version of kwok-dra and the version of Go that compiled it.",
 	}, []string{"version", "goversion"})
 	buildInfo.WithLabelValues(info.GitVersion, info.GoVersion).Set(1)
-	s.Collect(buildInfo, store, owner, publisher.Metrics(), s.Preparer.Metrics())
+	s.Collect(buildInfo, store, owner.Metrics(), publisher.Metrics(), s.Preparer.Metrics())
 	s.Add(
 		Part{Run: owner.Run, Synced: owner.Synced()},
 		Part{Run: func(ctx context.Context) { publisher.Run(ctx, o.Workers) }, Check: publisher.CheckHealth},

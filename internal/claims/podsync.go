@@ -81,7 +81,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 // freshestPod returns the cached Pod, or nil until the cache has our last write. If the cache does not get that write in
 // time, freshestPod returns the Pod that the API server has.
 func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
-	key, last := observe.Key(pod), state.unseen.Answer()
+	key, last := observe.Key(pod), state.unseen.Answer
 	switch state.unseen.Compare(pod.ResourceVersion) {
 	case expectations.Current:
 		o.states.podWrites.End(key)

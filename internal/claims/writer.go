@@ -215,7 +215,7 @@ func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.Resource
 // in time, or etcd was restored, latestClaim reads the claim from the API server.
 func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	newest := claim
-	if answer := state.unseen.Answer(); answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
+	if answer := state.unseen.Answer; answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
 		newest = answer
 	}
 	key := observe.Key(claim)

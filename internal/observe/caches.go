@@ -6,11 +6,19 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Caches has one cache for each kind.
@@ -23,7 +31,31 @@ type Caches struct {
 
 // New makes the caches; Run fills them.
 func New(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Caches {
-	return &Caches{Nodes: newNodes(client, managed), Pods: newPods(client), Claims: newClaims(client), Slices: newSlices(client)}
+	c := &Caches{Nodes: &Nodes{managed: managed}, Pods: &Pods{}, Claims: &Claims{}, Slices: &Slices{}}
+	nodes := coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak)
+	c.Nodes.Informer = cached.NewInformer[*Node](nodes, cached.Transform(c.Nodes.observeNode))
+
+	isBound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
+	pods := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), isBound)
+	c.Pods.Informer = cached.NewInformer[*Pod](pods, cached.Transform(func(pod *corev1.Pod) *Pod {
+		return observePod(pod, c.Pods.Informer.Get(Key(pod).String()))
+	}))
+
+	claims := resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(claimIndexers))
+	c.Claims.Informer = cached.NewInformer[*Claim](claims, cached.Transform(observeClaim))
+
+	isOurs := func(options *metav1.ListOptions) {
+		options.LabelSelector = labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
+	}
+	published := resourceinformers.NewFilteredResourceSliceInformer(client, 0, cache.TypedIndexersToIndexers(sliceIndexers), isOurs)
+	c.Slices.Informer = cached.NewInformer[*facts.Slice](published, cached.Transform(func(slice *resourcev1.ResourceSlice) *facts.Slice {
+		observed := facts.ObserveSlice(slice)
+		if c.Slices.Annotate != nil {
+			observed.Note = c.Slices.Annotate(slice)
+		}
+		return observed
+	}))
+	return c
 }
 
 // Run watches until ctx ends.
@@ -35,14 +67,14 @@ func (c *Caches) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Synced is done when all caches are complete and each handler has been called with all objects
-// that existed at the start. Call it when all handlers are added.
+// Synced is done when all caches are complete and each handler has been called with all objects that existed at the
+// start. Call it when all handlers are added.
 func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
 }
 
-// HasConsumer reports whether a claim on the node is reserved for a running Pod with that UID.
-// The Pod need not name the claim.
+// HasConsumer reports whether a claim on the node is reserved for a running Pod with that UID. The Pod need not name
+// the claim.
 func (c *Caches) HasConsumer(node string, uid types.UID) bool {
 	return slices.ContainsFunc(c.Claims.On(node), func(claim *Claim) bool {
 		return slices.ContainsFunc(c.Pods.Consumers(claim.Decode()), func(pod *corev1.Pod) bool { return pod.UID == uid })

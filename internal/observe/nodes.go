@@ -2,8 +2,6 @@ package observe
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
@@ -17,15 +15,8 @@ type Nodes struct {
 	managed *lifecycle.ManagedNodes
 }
 
-func newNodes(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Nodes {
-	n := &Nodes{managed: managed}
-	shared := coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak)
-	n.Informer = cached.NewInformer[*Node](shared, cached.Transform(n.observeNode))
-	return n
-}
-
-// Node is what the cache keeps of a Node: all of it but heartbeats. Encoded it takes a quarter
-// of the memory, and shows at once whether an update is a change.
+// Node is what the cache keeps of a Node: all of it but heartbeats. Encoded it takes a quarter of the memory, and shows
+// at once whether an update is a change.
 type Node struct {
 	cached.Object[corev1.Node, *corev1.Node]
 	// IsFake says that kwok manages the node.
@@ -43,9 +34,8 @@ func (n *Nodes) observeNode(node *corev1.Node) *Node {
 	return observed
 }
 
-// Handle calls changed with the name of each node that exists at the start, and of each that is
-// added, changed or deleted. Old is nil for a new node, now for a deleted one. A heartbeat is
-// no change. Call it before Run.
+// Handle calls changed with the name of each node that exists at the start, and of each that is added, changed or
+// deleted. Old is nil for a new node, now for a deleted one. A heartbeat is no change. Call it before Run.
 func (n *Nodes) Handle(changed func(name string, old, now *Node)) {
 	n.Informer.Handle(cache.TypedResourceEventHandlerFuncs[*Node]{
 		AddFunc: func(now *Node) { changed(now.Name, nil, now) },
@@ -88,9 +78,8 @@ func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
 }
 
-// MayBeForeign reports whether a node may belong to another installation: only selected nodes
-// are listed, and it is not one of them. It may also be gone, or have left the selection;
-// whoever managed it knows.
+// MayBeForeign reports whether a node may belong to another installation: only selected nodes are listed, and it is not
+// one of them. It may also be gone, or have left the selection; whoever managed it knows.
 func (n *Nodes) MayBeForeign(name string) bool {
 	return n.managed.Hides(name) && n.Informer.Get(name) == nil
 }

@@ -38,7 +38,7 @@ func playedNode() *corev1.Node {
 func BenchmarkObserveNode(b *testing.B) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(b, managed.Complete())
-	nodes := newNodes(fake.NewClientset(playedNode()), managed)
+	nodes := New(fake.NewClientset(playedNode()), managed).Nodes
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(b.Context())
 	running.Go(func() { nodes.Run(ctx) })
@@ -67,7 +67,7 @@ func BenchmarkObserveNode(b *testing.B) {
 func BenchmarkGetNode(b *testing.B) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(b, managed.Complete())
-	observed := newNodes(fake.NewClientset(), managed).observeNode(playedNode())
+	observed := New(fake.NewClientset(), managed).Nodes.observeNode(playedNode())
 	b.ReportAllocs()
 	for b.Loop() {
 		observed.Decode()

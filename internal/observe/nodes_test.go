@@ -34,7 +34,7 @@ func watch(t *testing.T, managed *lifecycle.ManagedNodes, objects ...runtime.Obj
 	t.Helper()
 	require.NoError(t, managed.Complete())
 	w := &watched{t: t, client: fake.NewClientset(objects...)}
-	w.Nodes = newNodes(w.client, managed)
+	w.Nodes = New(w.client, managed).Nodes
 	w.Handle(w.tell)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -143,7 +143,7 @@ func TestObserveNode(t *testing.T) {
 	t.Parallel()
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(t, managed.Complete())
-	nodes := newNodes(fake.NewClientset(), managed)
+	nodes := New(fake.NewClientset(), managed).Nodes
 	see := func(change func(*corev1.Node)) *Node {
 		node := fakeNode("n")
 		change(node)

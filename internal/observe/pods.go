@@ -8,8 +8,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -22,17 +20,9 @@ type Pods struct {
 	cached.Informer[*Pod]
 }
 
-func newPods(client kubernetes.Interface) *Pods {
-	bound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
-	shared := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), bound)
-	p := &Pods{}
-	p.Informer = cached.NewInformer[*Pod](shared, cached.Transform(func(pod *corev1.Pod) *Pod { return observePod(pod, p.Informer.Get(Key(pod).String())) }))
-	return p
-}
-
-// Pod is what the cache keeps of a Pod. A Pod with claims is kept whole, since selectors and
-// templates may see all of it, but encoded, which takes a third of the memory. Most Pods of a
-// cluster have no claims, and an empty corev1.Pod alone takes more than a kilobyte.
+// Pod is what the cache keeps of a Pod. A Pod with claims is kept whole, since selectors and templates may see all of
+// it, but encoded, which takes a third of the memory. Most Pods of a cluster have no claims, and an empty corev1.Pod
+// alone takes more than a kilobyte.
 type Pod struct {
 	// Without claims, a Pod has only the Meta, Node and Terminal.
 	cached.Object[corev1.Pod, *corev1.Pod]
@@ -44,8 +34,8 @@ type Pod struct {
 // HasClaims reports whether the Pod has claims.
 func (p *Pod) HasClaims() bool { return p.Encoded != "" }
 
-// observePod keeps a Pod. A claim that it had when it was last seen stays with it, whatever
-// clients do to its status: a kubelet goes by what it has prepared for the Pod's UID.
+// observePod keeps a Pod. A claim that it had when it was last seen stays with it, whatever clients do to its status: a
+// kubelet goes by what it has prepared for the Pod's UID.
 func observePod(pod *corev1.Pod, last *Pod) *Pod {
 	if last != nil && last.UID == pod.UID {
 		claims := facts.ClaimKeys(pod)
@@ -110,9 +100,8 @@ func (p *Pods) Using(claim types.NamespacedName) []*Pod {
 	return p.By(byClaim, claim.String())
 }
 
-// Consumers returns the running Pods that a claim is reserved for. A Pod that does not name the
-// claim, as after a client has dropped that from its status, counts by its UID; it has only
-// what identifies it, and its node.
+// Consumers returns the running Pods that a claim is reserved for. A Pod that does not name the claim, as after a
+// client has dropped that from its status, counts by its UID; it has only what identifies it, and its node.
 func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, observed := range p.Using(Key(claim)) {

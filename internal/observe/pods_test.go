@@ -17,6 +17,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
 )
 
@@ -79,7 +80,7 @@ func TestPodKeepsItsClaims(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "1"}, Spec: corev1.PodSpec{NodeName: "n"}}
 		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"}
 		client := fake.NewClientset(pod)
-		pods := newPods(client)
+		pods := New(client, &lifecycle.ManagedNodes{}).Pods
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); pods.Run(ctx) }()

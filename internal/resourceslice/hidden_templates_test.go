@@ -8,7 +8,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/preview"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
@@ -21,9 +20,7 @@ func TestHidden(t *testing.T) {
 	nodes := []*corev1.Node{fakeNode("n", true), fakeNode("m", true)}
 	want := plan.DesiredPools(t.Context(), &plan.View{Set: set, Node: nodes[0]})
 	require.Len(t, want.Templates, 2)
-	var outcomes map[string]Outcome
-	r := newReporter(Options{Outcomes: func(_ string, all map[string]Outcome) { outcomes = all }}, nil)
-	r.reportOutcomes(facts.NodeKey("n"), &want, &results{})
+	outcomes := (&results{}).templateOutcomes(&want)
 	require.Equal(t, Outcome{HiddenBy: "high"}, outcomes["low"])
 	require.Len(t, outcomes, 3)
 

@@ -12,21 +12,21 @@ import (
 
 // Outcome is the state of a template on a node, or of its pool that nodes share.
 type Outcome struct {
-	// Slices counts the slices that have devices or counter sets of the template, and Devices
-	// its devices. Both are 0 if nothing is published.
+	// Slices counts the slices that have devices or counter sets of the template, and Devices its devices. Both are 0
+	// if nothing is published.
 	Slices, Devices int
 	// HiddenBy is the template of a higher priority that takes its place, or empty.
 	HiddenBy string
-	// Problem is why nothing is published, or not what the template says now. It is nil if the
-	// node's state does not let the pool be published yet.
+	// Problem is why nothing is published, or not what the template says now. It is nil if the node's state does not
+	// let the pool be published yet.
 	Problem error
 }
 
 // result is what has become of a driver's pools.
 type result struct {
 	wrote bool
-	// isBehind says that the slices are not yet what they should be: another replica writes
-	// them, or others have undone the writes too often to repeat them at once.
+	// isBehind says that the slices are not yet what they should be: another replica writes them, or others have undone
+	// the writes too often to repeat them at once.
 	isBehind bool
 	// isPending says that they are behind because a probe of the API server is in progress.
 	isPending bool
@@ -46,24 +46,23 @@ var errDropped = errors.New("the API server drops a field without which the pool
 // templateOutcomes are the states of the templates.
 func (r *results) templateOutcomes(desired *plan.Desired) map[string]Outcome {
 	all := map[string]Outcome{}
+	add := func(t *devices.Template, o Outcome) { // to that of the template for another driver Pod on the node
+		sum := all[t.Name]
+		all[t.Name] = Outcome{
+			Slices: sum.Slices + o.Slices, Devices: sum.Devices + o.Devices,
+			HiddenBy: cmp.Or(sum.HiddenBy, o.HiddenBy), Problem: cmp.Or(sum.Problem, o.Problem),
+		}
+	}
 	for _, t := range desired.Templates {
-		all[t.Name] = all[t.Name].combineWith(r.outcomeOf(desired, t))
+		add(t, r.outcomeOf(desired, t))
 	}
 	for t, by := range desired.Hidden {
-		all[t.Name] = all[t.Name].combineWith(Outcome{HiddenBy: by.Name})
+		add(t, Outcome{HiddenBy: by.Name})
 	}
 	for t, err := range desired.Failed {
-		all[t.Name] = all[t.Name].combineWith(Outcome{Problem: err})
+		add(t, Outcome{Problem: err})
 	}
 	return all
-}
-
-// combineWith adds the state of the template for another driver Pod on the node.
-func (o Outcome) combineWith(other Outcome) Outcome {
-	return Outcome{
-		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,
-		HiddenBy: cmp.Or(o.HiddenBy, other.HiddenBy), Problem: cmp.Or(o.Problem, other.Problem),
-	}
 }
 
 // outcomeOf is the state of a template that makes pools.

@@ -23,21 +23,20 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// probeTimeout bounds a dry run.
-const probeTimeout = 10 * time.Second
+const (
+	// probeTimeout bounds a dry run.
+	probeTimeout = 10 * time.Second
+	// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now keeps what it
+	// dropped.
+	probeInterval = 30 * time.Second
+	// probeRetryInterval is how soon a field is probed again after a probe failed.
+	probeRetryInterval = 5 * time.Second
+	// doubtInterval is how soon a doubt that was not confirmed may be raised again.
+	doubtInterval = 10 * time.Minute
+)
 
-// probeInterval is how often kwok-dra checks whether the API server has been replaced, or now
-// keeps what it dropped.
-const probeInterval = 30 * time.Second
-
-// probeRetryInterval is how soon a field is probed again after a probe failed.
-const probeRetryInterval = 5 * time.Second
-
-// doubtInterval is how soon a doubt that was not confirmed may be raised again.
-const doubtInterval = 10 * time.Minute
-
-// Prober finds out which fields the API server keeps. The version does not show it, so it
-// probes with a dry run, once for each field that is used, in the background.
+// Prober finds out which fields the API server keeps. The version does not show it, so it probes with a dry run, once
+// for each field that is used, in the background.
 type Prober struct {
 	client  resourceclient.ResourceSliceInterface
 	version discovery.ServerVersionInterfaceWithContext
@@ -65,8 +64,7 @@ type probe struct {
 	requeue []func()
 }
 
-// answer says whether the API server keeps a field, and for counters how it wants them
-// divided.
+// answer says whether the API server keeps a field, and for counters how it wants them divided.
 type answer struct {
 	isKept bool
 	layout devices.Layout
@@ -75,11 +73,8 @@ type answer struct {
 // NewProber makes a Prober for the API server of a client.
 func NewProber(client kubernetes.Interface) *Prober {
 	return &Prober{
-		client:  client.ResourceV1().ResourceSlices(),
-		version: client.Discovery(),
-		doubts:  make(chan struct{}, 1),
-		probes:  map[*features.Field]*probe{},
-		doubted: map[string]time.Time{},
+		client: client.ResourceV1().ResourceSlices(), version: client.Discovery(),
+		doubts: make(chan struct{}, 1), doubted: map[string]time.Time{}, probes: map[*features.Field]*probe{},
 	}
 }
 
@@ -108,15 +103,14 @@ func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error)
 // errNotProbed says that the answer about a field comes later.
 var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
 
-// workerAnswers are the answers of a Prober for a worker, which must not wait: requeue is
-// called with an answer that is missing.
+// workerAnswers are the answers of a Prober for a worker, which must not wait: requeue is called with an answer that is
+// missing.
 type workerAnswers struct {
 	*Prober
 	requeue func()
 }
 
-// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
-// the last probe failed.
+// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why the last probe failed.
 func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
 	known := w.probeOnce(ctx, field, w.requeue)
 	if known.inProgress != nil && known.err == nil {
@@ -137,8 +131,8 @@ func (p *Prober) isIdle() bool {
 	return true
 }
 
-// probeOnce returns what is known of a field. It starts a probe if there was none, or if the
-// last one failed a while ago. Requeue, if there is one, is called once that has ended.
+// probeOnce returns what is known of a field. It starts a probe if there was none, or if the last one failed a while
+// ago. Requeue, if there is one, is called once that has ended.
 func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue func()) probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +146,18 @@ func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue f
 		known.inProgress = make(chan struct{})
 		p.running.Go(func() {
 			found, err := p.probeField(ctx, field)
-			p.endProbe(field, known, found, err)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if err == nil && field.Name == features.Counters && p.probes[field] == known {
+				p.layout = found.layout
+			}
+			if err == nil || known.err == nil { // a worker that got the last error tries again by itself
+				for _, requeue := range known.requeue {
+					requeue()
+				}
+			}
+			close(known.inProgress)
+			*known = probe{answer: found, err: err, endedAt: time.Now()}
 		})
 	}
 	if requeue != nil && known.inProgress != nil {
@@ -161,57 +166,33 @@ func (p *Prober) probeOnce(ctx context.Context, field *features.Field, requeue f
 	return *known
 }
 
-// endProbe passes on what a probe found. A worker that got the error of the probe before
-// tries again by itself.
-func (p *Prober) endProbe(field *features.Field, known *probe, found answer, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err == nil && field.Name == features.Counters && p.probes[field] == known {
-		p.layout = found.layout
-	}
-	if err == nil || known.err == nil {
-		for _, requeue := range known.requeue {
-			requeue()
+// probeField asks the API server by a dry run. It drops a field whose gate is off, or refuses what is left without it.
+func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
+	layout, spec := devices.CountersApart, field.Probe()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
+		stored, err := p.client.Create(bounded, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		cancel()
+		isRefused := len(refusedFields(err)) > 0
+		switch {
+		case isRefused && field.Name == features.Counters && layout == devices.CountersApart:
+			// Kubernetes 1.34 wants the counter set in the slice of the devices.
+			consumed := spec.Devices[0].ConsumesCounters[0]
+			spec.SharedCounters = []resourcev1.CounterSet{{Name: consumed.CounterSet, Counters: consumed.Counters}}
+			layout = devices.CountersWithDevices
+		case isRefused:
+			return answer{layout: layout}, nil
+		case err != nil:
+			return answer{}, fmt.Errorf("ask the API server whether it keeps %s: %w", field.Name, err)
+		default:
+			return answer{field.Kept(&stored.Spec), layout}, nil
 		}
 	}
-	close(known.inProgress)
-	*known = probe{answer: found, err: err, endedAt: time.Now()}
 }
 
-// probeField asks the API server. It drops a field whose gate is off, or refuses what is left
-// without it.
-func (p *Prober) probeField(ctx context.Context, field *features.Field) (answer, error) {
-	spec := field.Probe()
-	kept, isRefused, err := p.dryRun(ctx, field, spec)
-	if err != nil || field.Name != features.Counters {
-		return answer{isKept: kept}, err
-	}
-	if !isRefused {
-		return answer{kept, devices.CountersApart}, nil
-	}
-	// Kubernetes 1.34 wants the counter set in the slice of the devices.
-	consumed := spec.Devices[0].ConsumesCounters[0]
-	spec.SharedCounters = []resourcev1.CounterSet{{Name: consumed.CounterSet, Counters: consumed.Counters}}
-	kept, _, err = p.dryRun(ctx, field, spec)
-	return answer{kept, devices.CountersWithDevices}, err
-}
-
-func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (isKept, isRefused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
-	stored, err := p.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	switch {
-	case len(refusedFields(err)) > 0:
-		return false, true, nil
-	case err != nil:
-		return false, false, fmt.Errorf("ask the API server whether it keeps %s: %w", field.Name, err)
-	}
-	return field.Kept(&stored.Spec), false, nil
-}
-
-// refusedFields are the fields of the spec that the API server's validation refuses, without
-// indices and keys. An admission policy that refuses a slice names none.
+// refusedFields are the fields of the spec that the API server's validation refuses, without indices and keys. An
+// admission policy that refuses a slice names none.
 func refusedFields(err error) []string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -229,10 +210,9 @@ func refusedFields(err error) []string {
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
-// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server
-// dropped a field that it kept before: a feature gate may have been turned off. Until then
-// the answers stay, so that nothing is wrong before the next write. A doubt that was not
-// confirmed is not raised again for a while: something else refuses.
+// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server dropped a field that it
+// kept before: a feature gate may have been turned off. Until then the answers stay, so that nothing is wrong before
+// the next write. A doubt that was not confirmed is not raised again for a while: something else refuses.
 func (p *Prober) raiseDoubt(err error) {
 	reason := strings.Join(refusedFields(err), ",")
 	if errors.Is(err, errStored) {
@@ -250,14 +230,13 @@ func (p *Prober) raiseDoubt(err error) {
 	}
 }
 
-// watchServer calls changed when the API server has been replaced, keeps what it dropped, or drops
-// what it kept. It returns when ctx ends. It follows up a doubt at once, and further doubts
-// not before the next tick.
+// watchServer drops all answers and calls changed when the API server has been replaced, keeps what it dropped, or
+// drops what it kept. It checks the latter only after a doubt, which it follows up at once, and further doubts not
+// before the next tick. It returns when ctx ends.
 func (p *Prober) watchServer(ctx context.Context, changed func()) {
-	version := p.serverVersion(ctx, "")
+	version, doubts := p.serverVersion(ctx, ""), p.doubts
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
-	doubts := p.doubts
 	for {
 		isDoubted := false
 		select {
@@ -268,11 +247,30 @@ func (p *Prober) watchServer(ctx context.Context, changed func()) {
 		case <-doubts:
 			isDoubted, doubts = true, nil
 		}
-		now := p.serverVersion(ctx, version)
-		if p.forgetOutdated(ctx, now != version, isDoubted) {
+		last := version
+		version = p.serverVersion(ctx, last)
+		known := map[*features.Field]answer{}
+		p.mu.Lock()
+		for field, probed := range p.probes {
+			if probed.inProgress == nil && probed.err == nil {
+				known[field] = probed.answer
+			}
+		}
+		p.mu.Unlock()
+		isOutdated := version != last
+		for field, before := range known {
+			if !isOutdated && (!before.isKept || isDoubted) {
+				now, err := p.probeField(ctx, field)
+				isOutdated = err == nil && now != before
+			}
+		}
+		if isOutdated {
+			p.mu.Lock()
+			clear(p.probes)
+			clear(p.doubted)
+			p.mu.Unlock()
 			changed()
 		}
-		version = now
 	}
 }
 
@@ -284,32 +282,4 @@ func (p *Prober) serverVersion(ctx context.Context, last string) string {
 		return last
 	}
 	return info.String()
-}
-
-// forgetOutdated drops all answers if the API server has been replaced or one of them has
-// changed: about a field that was dropped, or in doubt also about one that was kept. It
-// reports whether it did.
-func (p *Prober) forgetOutdated(ctx context.Context, isReplaced, isDoubted bool) bool {
-	known := map[*features.Field]answer{}
-	p.mu.Lock()
-	for field, last := range p.probes {
-		if last.inProgress == nil && last.err == nil {
-			known[field] = last.answer
-		}
-	}
-	p.mu.Unlock()
-	isOutdated := isReplaced
-	for field, last := range known {
-		if !isOutdated && (!last.isKept || isDoubted) {
-			now, err := p.probeField(ctx, field)
-			isOutdated = err == nil && now != last
-		}
-	}
-	if isOutdated {
-		p.mu.Lock()
-		clear(p.probes)
-		clear(p.doubted)
-		p.mu.Unlock()
-	}
-	return isOutdated
 }

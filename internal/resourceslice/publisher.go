@@ -26,8 +26,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
-// Publisher publishes and retires the slices of the fake nodes. Events queue the keys of
-// nodes and of pools that nodes share; reconcile deals with one.
+// Publisher publishes and retires the slices of the fake nodes. Events queue the keys of nodes and of pools that nodes
+// share; reconcile deals with one.
 type Publisher struct {
 	client   kubernetes.Interface
 	config   *config.Store
@@ -38,7 +38,7 @@ type Publisher struct {
 	reporter *reporter
 	memory   *memory
 	// expectations has the writes that the cache has not seen.
-	expectations *expectations.Expectations[facts.SlicesKey, string]
+	expectations expectations.Expectations[facts.SlicesKey, string]
 	loop         *loop.Loop[facts.SlicesKey]
 }
 
@@ -52,8 +52,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// DriverPods knows the driver Pods, and is run by the caller. Without it they are unknown.
 	DriverPods devices.Presence
-	// Outcomes gets the state of the templates after each reconciliation of a node, or of a
-	// pool that nodes share.
+	// Outcomes gets the state of the templates after each reconciliation of a node, or of a pool that nodes share.
 	Outcomes func(of string, templates map[string]Outcome)
 }
 
@@ -62,10 +61,17 @@ func New(o Options) *Publisher {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
+	if o.Outcomes == nil {
+		o.Outcomes = func(string, map[string]Outcome) {}
+	}
+	const initial = firstRound >> (freeRounds - 1) // doubled by each free round
 	p := &Publisher{
 		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
-		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)), memory: newMemory(),
-		expectations: expectations.New[facts.SlicesKey, string](),
+		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)),
+		memory: &memory{
+			rounds: flowcontrol.NewBackOff(initial, lastRound), sharedRounds: flowcontrol.NewBackOff(initial, lastSharedRound),
+			entries: map[facts.SlicesKey]*entry{},
+		},
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	o.Config.OnChange(func() {
@@ -110,9 +116,9 @@ func (p *Publisher) CheckHealth() error {
 // cacheSyncTimeout bounds the wait for the caches that only other controllers need.
 const cacheSyncTimeout = 5 * time.Second
 
-// Run publishes with that many workers until ctx ends, and returns when all that it started
-// has stopped. It begins when the caches of nodes and slices are complete and, unless that
-// takes long, the others, which the work on a large fleet would delay.
+// Run publishes with that many workers until ctx ends, and returns when all that it started has stopped. It begins when
+// the caches of nodes and slices are complete and, unless that takes long, the others, which the work on a large fleet
+// would delay.
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -152,8 +158,7 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	}
 }
 
-// enqueueAll queues every node, and all that has slices or is to have some. No foreign write
-// holds back what is new.
+// enqueueAll queues every node, and all that has slices or is to have some. No foreign write holds back what is new.
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
@@ -174,31 +179,33 @@ func (p *Publisher) enqueueAll() {
 	}
 }
 
-// memory is what the Publisher remembers of each node, and of each pool that nodes share,
-// from one reconciliation to the next.
+const (
+	// freeRounds is how often in a row kwok-dra undoes at once what others did to the slices of a key; after that the
+	// time between doubles from firstRound to lastRound.
+	freeRounds = 3
+	firstRound = 100 * time.Millisecond
+	lastRound  = 30 * time.Second
+	// lastSharedRound is the lastRound of a pool that nodes share: an installation of a version without records undoes
+	// the same for ever.
+	lastSharedRound = 30 * time.Minute
+)
+
+// memory is what the Publisher remembers of each node, and of each pool that nodes share, from one reconciliation to
+// the next.
 type memory struct {
-	// rounds and sharedRounds keep the Publisher and other writers from undoing each other's
-	// writes at full speed: of nodes, and of pools that nodes share. Two replicas would do so if
-	// one does not see the newest Node or configuration yet: each plans correctly from what it
-	// sees.
+	// rounds and sharedRounds keep the Publisher and other writers from undoing each other's writes at full speed: of
+	// nodes, and of pools that nodes share. Two replicas would do so if one does not see the newest Node or
+	// configuration yet: each plans correctly from what it sees.
 	rounds, sharedRounds *flowcontrol.Backoff
 
 	mu      sync.Mutex
 	entries map[facts.SlicesKey]*entry
 }
 
-func newMemory() *memory {
-	const first = firstRound >> (freeRounds - 1)
-	return &memory{
-		rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound),
-		entries: map[facts.SlicesKey]*entry{},
-	}
-}
-
 // entry is what is remembered of one key. An empty one is not kept.
 type entry struct {
-	// isManaged says that the node is, or was, fake. As long as slices of it may still come, it
-	// tells them from another installation's.
+	// isManaged says that the node is, or was, fake. As long as slices of it may still come, it tells them from another
+	// installation's.
 	isManaged bool
 	// emptySince is when a node that is no longer fake was first seen without slices.
 	emptySince time.Time
@@ -208,19 +215,17 @@ type entry struct {
 	// isTemplated says that a template has had the shared pool exist since the process began.
 	isTemplated bool
 	witness     witness
-	// hasForeignWrites says that others have changed the slices, and that nothing that the
-	// plan depends on has changed since.
+	// hasForeignWrites says that others have changed the slices, and that nothing that the plan depends on has changed
+	// since.
 	hasForeignWrites bool
 	// unrecorded has the UIDs of slices without a record that were obsolete.
 	unrecorded sets.Set[types.UID]
-	// takenFrom has the installations from which slices were taken over since the node was
-	// selected, by driver. It may be this one under its former name. If an installation
-	// takes its slices back, it is alive, and keeps them.
+	// takenFrom has the installations from which slices were taken over since the node was selected, by driver. It may
+	// be this one under its former name. If an installation takes its slices back, it is alive, and keeps them.
 	takenFrom map[string]installation.ID
 }
 
-// witness is a node that requires a shared pool, or, until one is found, the node that is
-// being examined.
+// witness is a node that requires a shared pool, or, until one is found, the node that is being examined.
 type witness struct {
 	node    string
 	isFound bool
@@ -248,8 +253,8 @@ func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 	}
 }
 
-// forgetForeignWrites notes that the slices are as they should be, or that what they depend
-// on has changed: the next writes do not back off.
+// forgetForeignWrites notes that the slices are as they should be, or that what they depend on has changed: the next
+// writes do not back off.
 func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
 	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
 }
@@ -259,4 +264,24 @@ func (m *memory) knownKeys() []facts.SlicesKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.entries))
+}
+
+// foreignWriteBackoff is how long writes that undo those of others have to wait, at most, since the others undo ours.
+// If it is 0, another round begins.
+func (m *memory) foreignWriteBackoff(key facts.SlicesKey) time.Duration {
+	if !m.entryOf(key).hasForeignWrites {
+		return 0 // the writes of another driver have begun a round
+	}
+	rounds := m.rounds
+	if key.IsShared() {
+		rounds = m.sharedRounds
+	}
+	wait := rounds.Get(key.String())
+	if wait >= firstRound && rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {
+		return wait
+	}
+	m.forgetForeignWrites(key)
+	rounds.Next(key.String(), time.Now())
+	rounds.GC()
+	return 0
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
@@ -34,8 +35,7 @@ type target struct {
 	last entry
 }
 
-// reconcile brings the slices of a node, or of a pool that nodes share, to the state that
-// they should be in.
+// reconcile brings the slices of a node, or of a pool that nodes share, to the state that they should be in.
 func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	if wait := p.expectations.Wait(key); wait > 0 {
 		p.loop.AddAfter(key, wait)
@@ -55,9 +55,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	if node == nil {
 		return p.retireNode(ctx, set, t, existing)
 	}
-	for _, template := range set.Shared() {
-		p.enqueueSharedPool(ctx, set, template, key.Node, node)
-	}
+	p.enqueueSharedPools(ctx, set, key.Node, node)
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
 	desired := plan.DesiredPools(ctx, view)
 	if desired.Confirm && !t.isStandby {
@@ -80,8 +78,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	return p.reportNode(t, &desired, &results)
 }
 
-// syncPools writes what is missing to what is desired, driver by driver. A write that fails
-// stops only its own driver.
+// syncPools writes what is missing to what is desired, driver by driver. A write that fails stops only its own driver.
 func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice) results {
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
@@ -97,28 +94,27 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 	return all
 }
 
-// syncDriver writes what is missing to what one driver should have: it fits the pools to the
-// API server, plans the writes, and applies them.
+// syncDriver writes what is missing to what one driver should have: it fits the pools to the API server, plans the
+// writes, and applies them.
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
-	var other installation.ID
-	if len(driver.Existing) > 0 {
-		other = as.Another(plan.InstallationsOf(driver.OfPools()))
-	}
-	// Slices of another installation are taken over once. If it takes them back, it is alive:
-	// it keeps them, and they may be right.
+	ofPools := slices.DeleteFunc(slices.Clone(driver.Existing), func(o *facts.Slice) bool { // obsolete slices may go in any case
+		return !slices.ContainsFunc(driver.Pools, func(pool devices.Pool) bool { return pool.Name == o.Pool })
+	})
+	other := as.Another(plan.InstallationsOf(ofPools))
+	// Slices of another installation are taken over once. If it takes them back, it is alive: it keeps them, and they
+	// may be right.
 	yields := other != "" && t.last.takenFrom[name] == other
 	if yields {
-		as, driver.Existing = "", driver.OfPools()
+		as, driver.Existing = "", ofPools
 	}
 	fitted, err := features.Fit(ctx, workerAnswers{p.prober, func() { p.loop.Add(t.key) }}, driver.Pools)
-	if errors.Is(err, errNotProbed) {
+	switch {
+	case errors.Is(err, errNotProbed):
 		return result{isBehind: true, isPending: true}
-	}
-	if err != nil {
+	case err != nil:
 		return result{err: err}
-	}
-	if len(fitted.Dropped) > 0 {
+	case len(fitted.Dropped) > 0:
 		p.reporter.reportDropped(ctx, t.node, fitted.Dropped)
 	}
 	next, err := plan.New(as, t.node, &fitted, driver.Existing)
@@ -146,7 +142,12 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 		return result{err: err}
 	}
 	if other != "" {
-		p.memory.noteTakeOver(t.key, name, other)
+		p.memory.updateEntry(t.key, func(e *entry) {
+			takenFrom := map[string]installation.ID{} // copies of the entry are read without the lock
+			maps.Copy(takenFrom, e.takenFrom)
+			takenFrom[name] = other
+			e.takenFrom = takenFrom
+		})
 	}
 	klog.FromContext(ctx).V(2).Info("Updated ResourceSlices", "key", t.key,
 		"created", len(next.Create), "updated", len(next.Update), "deleted", len(next.Delete))
@@ -155,13 +156,12 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 
 // applyWrites makes the writes for a key in their order, one API call each.
 func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
-	client := p.client.ResourceV1().ResourceSlices()
 	for _, existing := range writes.Delete {
-		// A slice that has changed or been replaced since stays. The key waits until the cache
-		// has seen the deletion, or the slice would be deleted again.
+		// A slice that has changed or been replaced since stays. The key waits until the cache has seen the deletion,
+		// or the slice would be deleted again.
 		unchanged := &metav1.Preconditions{UID: &existing.UID, ResourceVersion: &existing.ResourceVersion}
 		p.expectations.Expect(key, existing.GetName())
-		err := client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
+		err := p.client.ResourceV1().ResourceSlices().Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: unchanged})
 		p.reporter.metrics.writes.WithLabelValues("delete", loop.Result(err)).Inc()
 		if err != nil && p.expectations.Answered(key, existing.GetName(), "") {
 			p.loop.Add(key)
@@ -171,16 +171,21 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 		}
 	}
 	for i := range writes.Update {
-		if err := p.updateSlice(ctx, key, &writes.Update[i]); err != nil {
+		if err := p.writeSlice(ctx, key, &writes.Update[i]); err != nil {
 			return err
 		}
 	}
 	for _, slice := range writes.Create {
-		err := p.sendWrite("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
-			return client.Create(ctx, slice, metav1.CreateOptions{})
-		})
+		err := p.writeSlice(ctx, key, &plan.Update{Slice: slice})
 		if apierrors.IsAlreadyExists(err) {
-			err = p.adoptSlice(ctx, key, slice, err)
+			live, getErr := p.getSlice(ctx, key, slice.Name)
+			switch generation := slice.Spec.Pool.Generation; {
+			case getErr != nil:
+				return getErr
+			case live == nil || live.Spec.Pool.Generation >= generation:
+				return fmt.Errorf("create slice %s in generation %d: %w", slice.Name, generation, errors.Unwrap(err))
+			}
+			err = p.writeSlice(ctx, key, plan.Adopt(slice, live))
 		}
 		if err != nil {
 			return err
@@ -189,45 +194,85 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 	return nil
 }
 
-func (p *Publisher) updateSlice(ctx context.Context, key facts.SlicesKey, update *plan.Update) error {
-	patch, err := update.Patch()
-	if err != nil {
-		return fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
-	}
-	return p.sendWrite("update", key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
-		return p.client.ResourceV1().ResourceSlices().Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	})
-}
-
-// errStored is the error of a write whose result differs: an admission plugin has changed it.
-// Without it the slice would be written again and again.
+// errStored is the error of a write whose result differs: an admission plugin has changed it. Without it the slice
+// would be written again and again.
 var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
 
-// sendWrite makes one call, notes what the cache has to see of it, and checks that the API server
-// stored what it was sent. A call that leaves the resource version as it was before has
-// changed nothing, and brings no event to wait for.
-func (p *Publisher) sendWrite(verb string, key facts.SlicesKey, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
-	p.expectations.Expect(key, slice.Name)
-	stored, err := call()
-	p.reporter.metrics.writes.WithLabelValues(verb, loop.Result(err)).Inc()
-	version := ""
-	if err == nil && stored.ResourceVersion != before {
-		version = stored.ResourceVersion
+// writeSlice updates a slice, or creates it if there is none to update. It notes what the cache has to see of that, and
+// checks that the API server stored what it was sent. A call that leaves the resource version as it was has changed
+// nothing, and brings no event to wait for.
+func (p *Publisher) writeSlice(ctx context.Context, key facts.SlicesKey, update *plan.Update) error {
+	client, slice := p.client.ResourceV1().ResourceSlices(), update.Slice
+	verb, version, patch := "create", "", []byte(nil)
+	if update.Existing != nil {
+		verb, version = "update", update.Existing.ResourceVersion
+		var err error
+		if patch, err = update.Patch(); err != nil {
+			return fmt.Errorf("update slice %s: %w", slice.Name, err)
+		}
 	}
-	if p.expectations.Answered(key, slice.Name, version) {
+	p.expectations.Expect(key, slice.Name)
+	var stored *resourcev1.ResourceSlice
+	var err error
+	if patch != nil {
+		stored, err = client.Patch(ctx, slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	} else {
+		stored, err = client.Create(ctx, slice, metav1.CreateOptions{})
+	}
+	p.reporter.metrics.writes.WithLabelValues(verb, loop.Result(err)).Inc()
+	seen := ""
+	if err == nil && stored.ResourceVersion != version {
+		seen = stored.ResourceVersion
+	}
+	if p.expectations.Answered(key, slice.Name, seen) {
 		p.loop.Add(key)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s slice %s: %w", verb, slice.Name, err)
-	}
-	if facts.ContentOf(&stored.Spec) != facts.ContentOf(&slice.Spec) {
+	case facts.ContentOf(&stored.Spec) != facts.ContentOf(&slice.Spec):
 		return fmt.Errorf("publish slice %s: %w", slice.Name, errStored)
 	}
 	return nil
 }
 
-// reportNode reports what has become of a node's pools, and what keeps them from being as
-// desired.
+// takeOver applies the plan that follows from the slices that exist but are not in the cache.
+func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *plan.Plan) error {
+	live := map[string]*resourcev1.ResourceSlice{}
+	for {
+		next, err := refused.TakeOver(live)
+		if err != nil {
+			return err
+		}
+		if next.Need == nil {
+			return p.applyWrites(ctx, key, &next.Writes)
+		}
+		for _, name := range next.Need.Slices {
+			if live[name], err = p.getSlice(ctx, key, name); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// getSlice reads a slice that is to be taken over, or nil if it does not exist. One of a pool that nodes share may
+// belong to another installation.
+func (p *Publisher) getSlice(ctx context.Context, key facts.SlicesKey, name string) (*resourcev1.ResourceSlice, error) {
+	live, err := p.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take over slice %s: %w", name, err)
+	}
+	as := p.owner.Installation()
+	if owner := installation.Of(live); key.IsShared() && as.IsAnother(owner) {
+		return nil, &installation.OwnedError{Object: "slice " + name, Resource: "resourceslices " + name, Owner: owner, As: as}
+	}
+	return live, nil
+}
+
+// reportNode reports what has become of a node's pools, and what keeps them from being as desired.
 func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results) error {
 	if changedAt := t.last.changedAt; !changedAt.IsZero() && (results.isPending || results.err != nil && !t.isStandby) {
 		p.memory.updateEntry(t.key, func(e *entry) { e.changedAt = changedAt })
@@ -235,7 +280,7 @@ func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results
 	if results.isPending && results.err == nil {
 		return nil
 	}
-	p.reporter.reportOutcomes(t.key, desired, results)
+	p.reporter.outcomes(t.key.String(), results.templateOutcomes(desired))
 	if t.isStandby { // another replica reports
 		if _, ok := errors.AsType[*plan.LayoutError](results.err); ok {
 			return loop.Terminal(results.err)

@@ -18,45 +18,38 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// reporter reports by events and metrics what keeps templates from being published. It
-// remembers what it has reported, so that it says each thing once.
+// reporter reports by events and metrics what keeps templates from being published. It remembers what it has reported,
+// so that it says each thing once.
 type reporter struct {
 	recorder record.EventRecorder
 	outcomes func(of string, templates map[string]Outcome)
 	owner    *shard.Owner
 	metrics  *metrics
 
+	// owned has the owner of each pool that belongs to another installation.
+	owned sync.Map
+
 	mu sync.Mutex
 	// hidden has pairs of names: a template, and the one that hides it.
 	hidden map[[2]string]bool
 	// dropped has the fields that the API server drops.
 	dropped map[features.Dropped]bool
-	// owned has the pools that belong to other installations.
-	owned map[facts.SlicesKey]installation.ID
 }
 
 func newReporter(o Options, metrics *metrics) *reporter {
 	return &reporter{
 		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
-		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[facts.SlicesKey]installation.ID{},
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
 	}
 }
 
-// reportOutcomes passes the state of each template on.
-func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
-	if r.outcomes != nil {
-		r.outcomes(key.String(), results.templateOutcomes(desired))
-	}
-}
-
-// reportProblems reports problems by their cause: templates that cannot be rendered for the
-// node, or its annotation. Only a change of the node or of the configuration can help.
+// reportProblems reports problems by their cause: templates that cannot be rendered for the node, or its annotation.
+// Only a change of the node or of the configuration can help.
 func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) error {
 	var errs []error
 	for _, cause := range slices.Sorted(maps.Keys(problems)) {
@@ -67,8 +60,8 @@ func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) 
 	return loop.Terminal(errors.Join(errs...))
 }
 
-// reportFailure reports an API call that failed, after so many failures before. What the API
-// server refuses for good is reported at once, all else after loop.FailuresBeforeEvent failures.
+// reportFailure reports an API call that failed, after so many failures before. What the API server refuses for good is
+// reported at once, all else after loop.FailuresBeforeEvent failures.
 func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
 	if loop.LostRace(err) {
 		return err
@@ -111,8 +104,7 @@ func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []f
 	}
 }
 
-// forgetUnused forgets reports about templates that are gone, or no longer use a dropped
-// field.
+// forgetUnused forgets reports about templates that are gone, or no longer use a dropped field.
 func (r *reporter) forgetUnused(templates []*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +128,8 @@ func (r *reporter) forgetDropped() {
 	r.metrics.dropped.Reset()
 }
 
-// reportHidden reports a template that another one hides, as an event on its object. One event
-// for each pair is enough, on however many nodes it applies.
+// reportHidden reports a template that another one hides, as an event on its object. One event for each pair is enough,
+// on however many nodes it applies.
 func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,25 +145,15 @@ func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]
 
 // reportOwned reports, once, that the pool of a template belongs to another installation.
 func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.Template, owned *installation.OwnedError) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.owned[t.key] == owned.Owner {
+	if before, _ := r.owned.Swap(t.key, owned.Owner); before == owned.Owner {
 		return
 	}
-	r.owned[t.key] = owned.Owner
 	klog.FromContext(ctx).Error(owned, "Skipped: the pool belongs to another installation", "pool", t.key)
 	var about runtime.Object = t.node
 	if template.Origin.Carrier != nil {
 		about = template.Origin.Carrier
 	}
 	r.recordEvent(about, v1alpha1.ReasonPoolNotManaged, owned)
-}
-
-// forgetOwned forgets that a pool belonged to another installation.
-func (r *reporter) forgetOwned(pool facts.SlicesKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.owned, pool)
 }
 
 func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {

@@ -22,10 +22,18 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	as := p.owner.Installation()
 	existing, another := plan.OwnShared(as, observed)
 	template := set.SharedPool(key.Driver, key.Pool)
-	if isUnknown := p.memory.noteSharedPool(key, template != nil, len(existing) > 0); isUnknown && len(set.Unsettled) > 0 {
+	t, isUnknown := target{key: key}, false
+	p.memory.updateEntry(key, func(e *entry) {
+		isUnknown = template == nil && len(existing) > 0 && !e.isTemplated
+		e.isTemplated = template != nil || len(existing) > 0 && e.isTemplated
+		if template == nil {
+			e.witness = witness{}
+		}
+		t.last = *e
+	})
+	if isUnknown && len(set.Unsettled) > 0 {
 		return nil // the slices may come from a document that is refused
 	}
-	t := target{key: key, last: p.memory.entryOf(key)}
 	var desired plan.Desired
 	if template != nil {
 		node, err := p.findWitness(ctx, set, template, len(existing) > 0)
@@ -34,7 +42,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 			results := p.syncPools(ctx, t, &plan.Desired{}, existing)
 			owned := plan.NewOwnedError(as, key, observed, another)
 			desired = plan.DesiredShared(template, false, owned)
-			p.reporter.reportOutcomes(key, &desired, &results)
+			p.reporter.outcomes(key.String(), results.templateOutcomes(&desired))
 			p.reporter.reportOwned(ctx, t, template, owned)
 			return results.err
 		}
@@ -44,12 +52,12 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	if t.node == nil && suspended == nil && !p.memory.mayRetire(as, key, existing) {
 		return nil
 	}
-	p.reporter.forgetOwned(key)
+	p.reporter.owned.Delete(key)
 	results := p.syncPools(ctx, t, &desired, existing)
 	if results.isPending && results.err == nil {
 		return nil
 	}
-	p.reporter.reportOutcomes(key, &desired, &results)
+	p.reporter.outcomes(key.String(), results.templateOutcomes(&desired))
 	if results.err != nil {
 		return p.reporter.reportFailure(t.node, results.err, p.loop.NumRequeues(key))
 	}
@@ -59,22 +67,8 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	return loop.Terminal(suspended)
 }
 
-// noteSharedPool notes whether a template has a pool exist, and whether there are slices. It
-// reports whether these may come from a document that is refused, since no template has had
-// the pool exist since the process began.
-func (m *memory) noteSharedPool(key facts.SlicesKey, hasTemplate, hasSlices bool) (isUnknown bool) {
-	m.updateEntry(key, func(e *entry) {
-		isUnknown = !hasTemplate && hasSlices && !e.isTemplated
-		if !hasTemplate {
-			e.witness = witness{}
-		}
-		e.isTemplated = hasTemplate || hasSlices && e.isTemplated
-	})
-	return isUnknown
-}
-
-// findWitness finds a node that requires the pool, preferably the last one. The error is
-// that of nodes of which this is unknown.
+// findWitness finds a node that requires the pool, preferably the last one. The error is that of nodes of which this is
+// unknown.
 func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices.Template, isPublished bool) (*corev1.Node, error) {
 	key := plan.SharedKey(t)
 	last := p.memory.entryOf(key).witness
@@ -99,20 +93,22 @@ func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices
 	return nil, errors.Join(errs...)
 }
 
-// enqueueSharedPool queues the pool of a template if it may depend on a node: the node is
-// the witness and may no longer be one, or there is none and it may become one.
-func (p *Publisher) enqueueSharedPool(ctx context.Context, set *config.Set, t *devices.Template, name string, node *corev1.Node) {
-	key := plan.SharedKey(t)
-	last := p.memory.entryOf(key).witness
-	if last.isFound && last.node != name {
-		return
-	}
-	isRequired := false
-	if node != nil {
-		isRequired, _ = plan.Requires(ctx, set, node, t, last.isFound) // reconcileShared reports errors
-	}
-	if isRequired != last.isFound || last.node == name && !last.isFound {
-		p.memory.forgetForeignWrites(key)
-		p.loop.Add(key)
+// enqueueSharedPools queues the pools that may depend on a node: the node is the witness and may no longer be one, or
+// there is none and it may become one.
+func (p *Publisher) enqueueSharedPools(ctx context.Context, set *config.Set, name string, node *corev1.Node) {
+	for _, t := range set.Shared() {
+		key := plan.SharedKey(t)
+		last := p.memory.entryOf(key).witness
+		if last.isFound && last.node != name {
+			continue
+		}
+		isRequired := false
+		if node != nil {
+			isRequired, _ = plan.Requires(ctx, set, node, t, last.isFound) // reconcileShared reports errors
+		}
+		if isRequired != last.isFound || last.node == name && !last.isFound {
+			p.memory.forgetForeignWrites(key)
+			p.loop.Add(key)
+		}
 	}
 }

@@ -5,66 +5,86 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 )
 
-// Limit bounds the wait for the cache. A write whose event never comes must not block its key
-// for ever: the watch broke and the object was deleted before it was back, or etcd was
-// restored from a backup and has older versions now.
+// Limit bounds the wait for the cache. A write whose event never comes must not block its key for ever: the watch broke
+// and the object was deleted before it was back, or etcd was restored from a backup and has older versions now.
 const Limit = 30 * time.Second
 
-// Expectations has the writes that the cache has not seen yet. K is the key that is
-// reconciled, and O identifies the objects that are written for it.
+// Deadlines requeues a key whose write the cache does not see within Limit: the event that would requeue it may never
+// come.
+type Deadlines[K comparable] struct {
+	// since has the time of the first write for each key.
+	since sync.Map
+}
+
+// Begin notes a write for a key. The deadline counts from the first write.
+func (d *Deadlines[K]) Begin(key K) { d.since.LoadOrStore(key, time.Now()) }
+
+// End notes that the cache has seen all writes for a key.
+func (d *Deadlines[K]) End(key K) { d.since.Delete(key) }
+
+// Run requeues each key once its deadline has passed, until ctx ends.
+func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for key, since := range d.since.Range {
+			if time.Since(since.(time.Time)) >= Limit && d.since.CompareAndDelete(key, since) {
+				requeue(key.(K))
+			}
+		}
+	}, Limit/2)
+}
+
+// Expectations has the writes that the cache has not seen yet; the zero value has none. K is the key that is
+// reconciled, and O identifies the objects that are written for it. Run requeues each key with writes that the cache
+// has not seen within Limit.
 type Expectations[K, O comparable] struct {
-	deadlines Deadlines[K]
+	Deadlines[K]
 
 	mu sync.Mutex
-	// writes has the keys with at least one write.
-	writes map[K]map[O]*write
-	// postponed has the keys whose reconciliation waits for the writes.
-	postponed sets.Set[K]
+	// pending has the keys with at least one write.
+	pending map[K]pendingWrites[O]
+}
+
+// pendingWrites are the writes for a key.
+type pendingWrites[O comparable] struct {
+	writes map[O]*write
+	// isPostponed says that a reconciliation of the key waits for the writes.
+	isPostponed bool
 }
 
 // write is a write in progress, or one that waits for its event.
 type write struct {
-	// answered is the resource version in the API server's answer, or "" while the write is in
-	// progress.
+	// answered is the resource version in the API server's answer, or "" while the write is in progress.
 	answered string
 	// seen is the newest resource version in the cache since the write began, or "".
 	seen string
 }
 
-// New makes Expectations.
-func New[K, O comparable]() *Expectations[K, O] {
-	return &Expectations[K, O]{writes: map[K]map[O]*write{}, postponed: sets.New[K]()}
-}
-
-// Run requeues each key with writes that the cache has not seen within Limit, until ctx ends.
-func (e *Expectations[K, O]) Run(ctx context.Context, requeue func(key K)) {
-	e.deadlines.Run(ctx, requeue)
-}
-
-// Expect notes that an object is about to be written or deleted. Answered must follow, except
-// after a deletion that succeeds: that ends with Deleted.
+// Expect notes that an object is about to be written or deleted. Answered must follow, except after a deletion that
+// succeeds: that ends with Deleted.
 func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.writes[key] == nil {
-		e.writes[key] = map[O]*write{}
+	if e.pending == nil {
+		e.pending = map[K]pendingWrites[O]{}
 	}
-	e.writes[key][object] = &write{}
-	e.deadlines.since.LoadOrStore(key, time.Now()) // it counts from the first write
+	if e.pending[key].writes == nil {
+		e.pending[key] = pendingWrites[O]{writes: map[O]*write{}}
+	}
+	e.pending[key].writes[object] = &write{}
+	e.Begin(key)
 }
 
-// Answered notes the resource version in the API server's answer, or "" if the write failed.
-// It reports whether the key must be reconciled because someone else has changed the object
-// meanwhile.
+// Answered notes the resource version in the API server's answer, or "" if the write failed. It reports whether the key
+// must be reconciled because someone else has changed the object meanwhile.
 func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.writes[key][object]
+	w := e.pending[key].writes[object]
 	if w == nil {
 		return false
 	}
@@ -76,13 +96,12 @@ func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue 
 	return w.seen != version
 }
 
-// Observed notes the resource version in an event. It reports whether the key must be
-// reconciled, since someone else has changed the object or a reconciliation was postponed,
-// and whether it was someone else.
+// Observed notes the resource version in an event. It reports whether the key must be reconciled, since someone else
+// has changed the object or a reconciliation was postponed, and whether it was someone else.
 func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue, isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.writes[key][object]
+	w := e.pending[key].writes[object]
 	switch {
 	case w == nil:
 		return true, true
@@ -96,49 +115,97 @@ func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue,
 	return e.dropWrite(key, object) || isForeign, isForeign
 }
 
-// Deleted notes that an object has gone from the cache, and reports whether someone else has
-// deleted it.
+// Deleted notes that an object has gone from the cache, and reports whether someone else has deleted it.
 func (e *Expectations[K, O]) Deleted(key K, object O) (isForeign bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.writes[key][object] == nil {
+	if e.pending[key].writes[object] == nil {
 		return true
 	}
 	e.dropWrite(key, object)
 	return false
 }
 
-// Wait returns how long the key must wait for the cache, at most, or 0. Observed says when the
-// wait is over. If it never does, the cache counts as it is: every write fails unless the API
-// server has what the cache has.
+// Wait returns how long the key must wait for the cache, at most, or 0. Observed says when the wait is over. If it
+// never does, the cache counts as it is: every write fails unless the API server has what the cache has.
 func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.writes[key] == nil {
+	waiting, isPending := e.pending[key]
+	if !isPending {
 		return 0
 	}
-	if since, isWaiting := e.deadlines.since.Load(key); isWaiting {
+	if since, hasDeadline := e.since.Load(key); hasDeadline {
 		if left := Limit - time.Since(since.(time.Time)); left > 0 {
-			e.postponed.Insert(key)
+			waiting.isPostponed = true
+			e.pending[key] = waiting
 			return left
 		}
 	}
-	e.dropKey(key)
+	delete(e.pending, key)
+	e.End(key)
 	return 0
 }
 
 // dropWrite drops a write, and reports whether a reconciliation was waiting for it alone.
 func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
-	delete(e.writes[key], object)
-	isLast, wasPostponed := len(e.writes[key]) == 0, e.postponed.Has(key)
-	if isLast {
-		e.dropKey(key)
+	delete(e.pending[key].writes, object)
+	if len(e.pending[key].writes) > 0 {
+		return false
 	}
-	return isLast && wasPostponed
+	wasPostponed := e.pending[key].isPostponed
+	delete(e.pending, key)
+	e.End(key)
+	return wasPostponed
 }
 
-func (e *Expectations[K, O]) dropKey(key K) {
-	delete(e.writes, key)
-	e.postponed.Delete(key)
-	e.deadlines.End(key)
+// Unseen has the API server's answer to the last write of an object until the cache has seen that write.
+type Unseen[T answer] struct {
+	// Answer is the last answer, or zero if the cache has seen that write.
+	Answer T
+	since  time.Time
+}
+
+// answer is an object, or a part of it.
+type answer interface {
+	comparable
+	GetResourceVersion() string
+}
+
+// Version is an answer of which only the resource version is kept.
+type Version string
+
+// GetResourceVersion is the version.
+func (v Version) GetResourceVersion() string { return string(v) }
+
+// Answered notes what the API server has answered to a write or a read.
+func (u *Unseen[T]) Answered(answer T) { u.Answer, u.since = answer, time.Now() }
+
+// Freshness is how the cached object compares to the answer.
+type Freshness int
+
+// How fresh a cached object is.
+const (
+	// Current means that the cache has seen the write. The answer is dropped.
+	Current Freshness = iota
+	// Behind means that the cache will see the write soon.
+	Behind
+	// Doubtful means that the cache has not seen the write within Limit: it is very late, or the write is lost, as when
+	// etcd is restored from a backup. What the API server has now counts, whatever its version.
+	Doubtful
+)
+
+// Compare compares the version of the cached object with the answer.
+func (u *Unseen[T]) Compare(version string) Freshness {
+	var none T
+	switch {
+	case u.Answer == none:
+		return Current
+	case !cached.Older(version, u.Answer.GetResourceVersion()):
+		u.Answer = none
+		return Current
+	case time.Since(u.since) < Limit:
+		return Behind
+	}
+	return Doubtful
 }

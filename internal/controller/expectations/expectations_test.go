@@ -51,7 +51,7 @@ func TestExpectations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := New[string, string]()
+			e := &Expectations[string, string]{}
 			for step := range strings.SplitSeq(script, "; ") {
 				runStep(t, e, step)
 			}
@@ -74,7 +74,7 @@ func runStep(t *testing.T, e *Expectations[string, string], step string) {
 	case "gone":
 		e.Deleted("n", words[1])
 	case "blocked", "free":
-		require.Equal(t, words[0] == "blocked", e.Wait("n") > 0, "%s: %+v", step, e.writes["n"])
+		require.Equal(t, words[0] == "blocked", e.Wait("n") > 0, "%s: %+v", step, e.pending["n"])
 	default:
 		t.Fatal("unknown step", step)
 	}
@@ -99,7 +99,7 @@ func TestEveryOrder(t *testing.T) {
 // another.
 func requireFreed(t *testing.T, versions []string, answer, waiter int) {
 	t.Helper()
-	e := New[string, string]()
+	e := &Expectations[string, string]{}
 	asked, waited, free := false, false, false
 	e.Expect("n", "a")
 	for i := range len(versions) + 1 {
@@ -115,7 +115,7 @@ func requireFreed(t *testing.T, versions []string, answer, waiter int) {
 		}
 	}
 	about := fmt.Sprintf("events %v, answer before %d, reconciliation before %d (put off: %v)", versions, answer, waiter, waited)
-	require.Empty(t, e.writes, about)
+	require.Empty(t, e.pending, about)
 	foreignLast := versions[len(versions)-1] != "5"
 	if foreignLast && !free {
 		require.True(t, asked, about)
@@ -128,7 +128,7 @@ func requireFreed(t *testing.T, versions []string, answer, waiter int) {
 func TestWaitEndsByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := New[string, string]()
+		e := &Expectations[string, string]{}
 		e.Expect("n", "a")
 		time.Sleep(10 * time.Second)
 		e.Expect("n", "b")
@@ -139,7 +139,7 @@ func TestWaitEndsByItself(t *testing.T) {
 		require.Zero(t, e.Wait("n"), "30 s after the first write")
 		require.False(t, e.Answered("n", "b", "6"), "the answer finds nothing written")
 		require.True(t, requeued(e.Observed("n", "a", "5")))
-		require.Empty(t, e.writes)
+		require.Empty(t, e.pending)
 	})
 }
 
@@ -154,7 +154,7 @@ func TestRestoredBackup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := New[string, string]()
+				e := &Expectations[string, string]{}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var requeues atomic.Int32
@@ -167,7 +167,7 @@ func TestRestoredBackup(t *testing.T) {
 				require.EqualValues(t, 1, requeues.Load())
 				require.Zero(t, e.Wait("n"))
 				require.True(t, requeued(e.Observed("n", "a", "6")))
-				require.Empty(t, e.writes)
+				require.Empty(t, e.pending)
 			})
 		})
 	}
@@ -175,7 +175,7 @@ func TestRestoredBackup(t *testing.T) {
 
 func TestKeysAreApart(t *testing.T) {
 	t.Parallel()
-	e := New[string, string]()
+	e := &Expectations[string, string]{}
 	e.Expect("n", "a")
 	require.Zero(t, e.Wait("m"))
 	require.True(t, requeued(e.Observed("m", "a", "5")))

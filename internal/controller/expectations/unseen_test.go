@@ -20,9 +20,9 @@ func TestUnseen(t *testing.T) {
 		pod.ResourceVersion = "10"
 		u.Answered(pod)
 		require.Equal(t, Behind, u.Compare("9"))
-		require.Same(t, pod, u.Answer())
+		require.Same(t, pod, u.Answer)
 		require.Equal(t, Current, u.Compare(seen))
-		require.Nil(t, u.Answer())
+		require.Nil(t, u.Answer)
 	}
 }
 

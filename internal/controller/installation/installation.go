@@ -12,36 +12,32 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// ID identifies an installation: all its replicas, across restarts and upgrades. The zero value
-// identifies none: it records nothing, and no object belongs to another installation.
+// ID identifies an installation: all its replicas, across restarts and upgrades. The zero value identifies none: it
+// records nothing, and no object belongs to another installation.
 type ID string
 
 // Unknown stands for any installation. Every recorded object belongs to another one.
 const Unknown ID = "unknown"
 
-// New returns the ID of an installation without a name: its leader's Lease, even if there is no
-// leader election. Outside the cluster, the Lease has the kubeconfig's namespace. Two installations
-// in one namespace differ in the nodes that they act for.
+// New returns the ID of an installation without a name: its leader's Lease, even if there is no leader election.
+// Outside the cluster, the Lease has the kubeconfig's namespace. Two installations in one namespace differ in the nodes
+// that they act for.
 func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	id := ID(lease.String())
 	if !inCluster {
 		id = "outside/" + id
 	}
-	return id + selectionSuffix(nodes)
-}
-
-// selectionSuffix ends an ID without a name with the nodes that it acts for.
-func selectionSuffix(nodes string) ID {
-	if nodes == "" {
-		return ""
+	if nodes != "" {
+		id += ID(" (" + nodes + ")")
 	}
-	return ID(" (" + nodes + ")")
+	return id
 }
 
 // ActsFor reports whether New made the ID for these nodes.
 func (id ID) ActsFor(nodes string) bool {
-	lease, isSelection := strings.CutSuffix(string(id), string(selectionSuffix(nodes)))
-	return isSelection && strings.Contains(lease, "/") && !strings.Contains(lease, " ")
+	lease, _, _ := strings.Cut(string(id), " ")
+	namespace, name, isLease := strings.Cut(lease, "/")
+	return isLease && id == New(types.NamespacedName{Namespace: namespace, Name: name}, true, nodes)
 }
 
 // Of returns the installation that an object is recorded to, or none.
@@ -56,15 +52,15 @@ func (id ID) Record(object *metav1.ObjectMeta) {
 	}
 }
 
-// IsAnother reports whether the recorded installation is another one. An object without a record,
-// which a version before records made, belongs to the first installation that writes it.
+// IsAnother reports whether the recorded installation is another one. An object without a record, which a version
+// before records made, belongs to the first installation that writes it.
 func (id ID) IsAnother(recorded ID) bool {
 	return id != "" && recorded != "" && recorded != id
 }
 
-// Another returns the other installation that owns objects that belong together, or none. If two
-// installations have made some of them at the same time, the first by name keeps its own: both see
-// the same records, so the other one gives up.
+// Another returns the other installation that owns objects that belong together, or none. If two installations have
+// made some of them at the same time, the first by name keeps its own: both see the same records, so the other one
+// gives up.
 func (id ID) Another(recorded []ID) ID {
 	others := slices.DeleteFunc(slices.Clone(recorded), func(r ID) bool { return !id.IsAnother(r) })
 	if len(others) == 0 {

@@ -13,27 +13,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to 20 s, since people who
-// test something wait for it. Keys share no bucket, as in client-go's default limiter: it
-// would hold back for hours a fleet that fails at once.
+// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to 20 s, since people who test something wait for
+// it. Keys share no bucket, as in client-go's default limiter: it would hold back for hours a fleet that fails at once.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 20 * time.Second
 )
 
-// FailuresBeforeEvent is how many times in a row a key fails before an event reports it.
-// Failures that a restart of the API server causes are over by then.
+// FailuresBeforeEvent is how many times in a row a key fails before an event reports it. Failures that a restart of the
+// API server causes are over by then.
 const FailuresBeforeEvent = 5
 
-// stuckAfter is how long a key may be reconciled before the loop counts as stuck. The API
-// server ends a request after a minute, and a key may take several.
+// stuckAfter is how long a key may be reconciled before the loop counts as stuck. The API server ends a request after a
+// minute, and a key may take several.
 const stuckAfter = 10 * time.Minute
 
 // shutdownGrace is how long keys may still be reconciled when the loop is to end.
 const shutdownGrace = 5 * time.Second
 
-// Loop reconciles keys of type K. It is the queue of the keys, too: Add and AddAfter queue one,
-// and NumRequeues is how many times in a row a key has failed.
+// Loop reconciles keys of type K. It is the queue of the keys, too: Add and AddAfter queue one, and NumRequeues is how
+// many times in a row a key has failed.
 type Loop[K comparable] struct {
 	workqueue.TypedRateLimitingInterface[K]
 
@@ -46,25 +45,22 @@ type Loop[K comparable] struct {
 	hasWorkers atomic.Bool
 }
 
-// New makes a loop. The name labels its metrics and logs. Reconcile never runs twice at a time
-// for one key; an error that it returns is logged, and the key is retried unless the error is
-// Terminal.
+// New makes a loop. The name labels its metrics and logs. Reconcile never runs twice at a time for one key; an error
+// that it returns is logged, and the key is retried unless the error is Terminal.
 func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 	return &Loop[K]{TypedRateLimitingInterface: queue, name: name, reconcile: reconcile}
 }
 
-// Idle reports whether the loop runs, and has reconciled all keys but those that are to be
-// retried later.
+// Idle reports whether the loop runs, and has reconciled all keys but those that are to be retried later.
 func (l *Loop[K]) Idle() bool {
 	isIdle := l.hasWorkers.Load() && l.Len() == 0
 	l.running.Range(func(any, any) bool { isIdle = false; return false })
 	return isIdle
 }
 
-// CheckHealth returns an error if the loop is stuck: one reconciliation takes so long that it
-// will never end.
+// CheckHealth returns an error if the loop is stuck: one reconciliation takes so long that it will never end.
 func (l *Loop[K]) CheckHealth() error {
 	for key, began := range l.running.Range {
 		if took := time.Since(began.(time.Time)); took > stuckAfter {
@@ -74,26 +70,39 @@ func (l *Loop[K]) CheckHealth() error {
 	return nil
 }
 
-// Run reconciles with that many workers until ctx ends, and returns when the last worker has
-// finished its key. Keys that are being reconciled then have a grace period, so that what
-// takes several writes is not left half done.
+// Run reconciles with that many workers until ctx ends, and returns when the last worker has finished its key. Keys
+// that are being reconciled then have a grace period, so that what takes several writes is not left half done.
 func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
+	work := func() {
+		for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
+			if ctx.Err() == nil { // else the key is only taken from the queue
+				l.running.Store(key, time.Now())
+				err := l.reconcile(working, key)
+				l.running.Delete(key)
+				_, isTerminal := errors.AsType[*terminalError](err)
+				switch logger := klog.FromContext(ctx); {
+				case err == nil:
+					l.Forget(key)
+				case isTerminal:
+					logger.Error(err, "Failed to reconcile; waiting for a change", "key", key)
+					l.Forget(key)
+				case LostRace(err):
+					l.AddRateLimited(key)
+					logger.V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
+				default:
+					l.AddRateLimited(key)
+					logger.Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
+				}
+			}
+			l.Done(key)
+		}
+	}
 	var running sync.WaitGroup
 	l.hasWorkers.Store(true)
 	for range workers {
-		running.Go(func() {
-			for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
-				if ctx.Err() == nil { // else the key is only taken from the queue
-					l.running.Store(key, time.Now())
-					err := l.reconcile(working, key)
-					l.running.Delete(key)
-					l.requeueFailed(ctx, key, err)
-				}
-				l.Done(key)
-			}
-		})
+		running.Go(work)
 	}
 	<-ctx.Done()
 	l.ShutDown()
@@ -102,26 +111,8 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	running.Wait()
 }
 
-// requeueFailed queues a key again if its reconciliation failed and a retry can help.
-func (l *Loop[K]) requeueFailed(ctx context.Context, key K, err error) {
-	_, isTerminal := errors.AsType[*terminalError](err)
-	switch {
-	case err == nil:
-		l.Forget(key)
-	case isTerminal:
-		klog.FromContext(ctx).Error(err, "Failed to reconcile; waiting for a change", "key", key)
-		l.Forget(key)
-	case LostRace(err):
-		l.AddRateLimited(key)
-		klog.FromContext(ctx).V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
-	default:
-		l.AddRateLimited(key)
-		klog.FromContext(ctx).Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
-	}
-}
-
-// LostRace reports whether a write failed because someone else was faster. The cache will show
-// it soon; it is nothing to alarm anyone about.
+// LostRace reports whether a write failed because someone else was faster. The cache will show it soon; it is nothing
+// to alarm anyone about.
 func LostRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
@@ -148,3 +139,31 @@ func Terminal(err error) error {
 type terminalError struct{ error }
 
 func (t *terminalError) Unwrap() error { return t.error }
+
+// Damp slows a function down: what it returns calls the function for a key at once if it has not done so lately, and
+// otherwise when a pause after the last call ends. One call stands for all that were due meanwhile.
+func Damp[K comparable](pause time.Duration, call func(key K)) func(key K) {
+	var mu sync.Mutex
+	resting := map[K]bool{} // the keys whose pause has not ended, and whether a call is due for them
+	var damped func(key K)
+	damped = func(key K) {
+		mu.Lock()
+		_, isResting := resting[key]
+		resting[key] = isResting
+		mu.Unlock()
+		if isResting {
+			return
+		}
+		call(key)
+		time.AfterFunc(pause, func() {
+			mu.Lock()
+			isDue := resting[key]
+			delete(resting, key)
+			mu.Unlock()
+			if isDue {
+				damped(key)
+			}
+		})
+	}
+	return damped
+}

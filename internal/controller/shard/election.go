@@ -20,8 +20,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate
-// again: it has continued to watch, so its caches are up to date.
+// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate again: it has continued to
+// watch, so its caches are up to date.
 func (o *Owner) runElection(ctx context.Context) {
 	// A container that is started again in the same Pod is another candidate.
 	identity := o.options.Host + "_" + uuid.NewString()
@@ -39,26 +39,21 @@ func (o *Owner) runElection(ctx context.Context) {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				klog.FromContext(ctx).Info("Became leader", "identity", identity)
-				o.setLeads(ctx.Err() == nil) // runs concurrently with OnStoppedLeading
+				if ctx.Err() != nil {
+					return // runs concurrently with OnStoppedLeading
+				}
+				o.leads.Store(true)
+				for _, enqueueAll := range o.onLead {
+					enqueueAll()
+				}
 			},
-			OnStoppedLeading: func() { o.setLeads(false) },
+			OnStoppedLeading: func() { o.leads.Store(false) },
 		},
 	}
 	for ctx.Err() == nil {
 		leaderelection.RunOrDie(ctx, election)
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).Info("Lost leadership")
-		}
-	}
-}
-
-func (o *Owner) setLeads(leads bool) {
-	o.mu.Lock()
-	o.leads = leads
-	o.mu.Unlock()
-	if leads {
-		for _, enqueueAll := range o.onLead {
-			enqueueAll()
 		}
 	}
 }

@@ -11,17 +11,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// listPeriod is the least time between two lists of leases; it is at most twice as long. So a
-// handover is noticed within a tenth of kwok's lease duration. A watch would deliver each
-// renewal: for 10,000 nodes a thousand events per second, none of which matters.
+// listPeriod is the least time between two lists of leases; it is at most twice as long. So a handover is noticed
+// within a tenth of kwok's lease duration. A watch would deliver each renewal: for 10,000 nodes a thousand events per
+// second, none of which matters.
 const listPeriod = 2 * time.Second
 
 // listTimeout bounds one list. It is generous, since a list that fails changes nothing.
 const listTimeout = 30 * time.Second
 
-// listLeases finds out which nodes' leases the kwok in our Pod holds. It ignores whether a lease
-// has expired: until another kwok takes it, nobody else acts, and clocks differ. After an error
-// the last list remains in force.
+// listLeases finds out which nodes' leases the kwok in our Pod holds. It ignores whether a lease has expired: until
+// another kwok takes it, nobody else acts, and clocks differ. After an error the last list remains in force.
 func (o *Owner) listLeases(ctx context.Context) {
 	listing, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -17,15 +17,13 @@ type Identified interface {
 	GetUID() types.UID
 }
 
-// Informer is the cache of one kind, and the watch that fills it. T is what the cache keeps
-// of an object.
+// Informer is the cache of one kind, and the watch that fills it. T is what the cache keeps of an object.
 type Informer[T Identified] struct {
 	shared cache.TypedSharedIndexInformer[T]
 	synced []cache.DoneChecker
 }
 
-// NewInformer wraps an informer that has not been started. The transform, if there is one,
-// makes a T of an object.
+// NewInformer wraps an informer that has not been started. The transform, if there is one, makes a T of an object.
 func NewInformer[T Identified](shared cache.SharedIndexInformer, transform cache.TransformFunc) Informer[T] {
 	if err := shared.SetTransform(transform); err != nil {
 		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
@@ -33,8 +31,7 @@ func NewInformer[T Identified](shared cache.SharedIndexInformer, transform cache
 	return Informer[T]{cache.NewTypedSharedIndexInformer[T](shared), []cache.DoneChecker{shared.HasSyncedChecker()}}
 }
 
-// Transform makes a TransformFunc that keeps a To of each object. An informer may pass it
-// its own result.
+// Transform makes a TransformFunc that keeps a To of each object. An informer may pass it its own result.
 func Transform[From, To any](keep func(From) To) cache.TransformFunc {
 	return func(object any) (any, error) {
 		if received, ok := object.(From); ok {
@@ -46,9 +43,8 @@ func Transform[From, To any](keep func(From) To) cache.TransformFunc {
 
 // Handle calls a handler with each object and with each change. Call it before Run.
 //
-// An object that replaces another one of its name is added after that is deleted, even if the
-// watch was broken meanwhile and the informer sees one update. So no handler mistakes two
-// objects for one.
+// An object that replaces another one of its name is added after that is deleted, even if the watch was broken
+// meanwhile and the informer sees one update. So no handler mistakes two objects for one.
 func (i *Informer[T]) Handle(handler cache.TypedResourceEventHandler[T]) {
 	registration, err := i.shared.AddTypedEventHandler(replacing[T]{handler})
 	if err != nil {
@@ -72,8 +68,8 @@ func (r replacing[T]) OnUpdate(before, now T) {
 	r.OnAdd(now, false)
 }
 
-// Synced is done when the cache is complete and each handler has been called with all objects
-// that existed at the start. Call it when all handlers are added.
+// Synced is done when the cache is complete and each handler has been called with all objects that existed at the
+// start. Call it when all handlers are added.
 func (i *Informer[T]) Synced() []cache.DoneChecker {
 	return i.synced
 }
@@ -116,12 +112,10 @@ func (i *Informer[T]) By(index, value string) []T {
 	return found
 }
 
-// Object is an object of type T in a cache that keeps all of it, but encoded, which takes much
-// less memory.
+// Object is an object of type T in a cache that keeps all of it, but encoded, which takes much less memory.
 type Object[T any, P encodable[T]] struct {
 	Meta
-	// Encoded has all but the resource version, so it is equal for objects that differ in
-	// nothing else.
+	// Encoded has all but the resource version, so it is equal for objects that differ in nothing else.
 	Encoded string
 }
 
@@ -133,8 +127,8 @@ type encodable[T any] interface {
 	Unmarshal(data []byte) error
 }
 
-// Keep encodes an object, which loses its resource version. If nothing else has changed, the
-// Object shares the string that was encoded before.
+// Keep encodes an object, which loses its resource version. If nothing else has changed, the Object shares the string
+// that was encoded before.
 func Keep[T any, P encodable[T]](object P, before string) Object[T, P] {
 	kept := Object[T, P]{Meta: MetaOf(object), Encoded: before}
 	object.SetResourceVersion("")
@@ -158,8 +152,7 @@ func (o *Object[T, P]) Decode() P {
 	return object
 }
 
-// Meta identifies an object, for types that keep a part of it. A metav1.ObjectMeta takes four
-// times the memory.
+// Meta identifies an object, for types that keep a part of it. A metav1.ObjectMeta takes four times the memory.
 type Meta struct {
 	Namespace, Name string
 	UID             types.UID
@@ -185,8 +178,8 @@ func (m *Meta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 }
 
-// Older reports whether one resource version is older than another. Versions that are not
-// numbers count as equal; no API server has such.
+// Older reports whether one resource version is older than another. Versions that are not numbers count as equal; no
+// API server has such.
 func Older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

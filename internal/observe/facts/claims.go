@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeOf is the name of the node that a claim is allocated on, or "" if it is not allocated or
-// can be used on several nodes.
+// NodeOf is the name of the node that a claim is allocated on, or "" if it is not allocated or can be used on several
+// nodes.
 func NodeOf(claim *resourcev1.ResourceClaim) string {
 	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
 		return ""
@@ -30,8 +30,8 @@ func HasBindingConditions(claim *resourcev1.ResourceClaim) bool {
 		func(result resourcev1.DeviceRequestAllocationResult) bool { return len(result.BindingConditions) > 0 })
 }
 
-// The field managers of kwok-dra in ResourceClaims. Binding conditions have their own: they
-// are set before the claim is prepared, and stay after that.
+// The field managers of kwok-dra in ResourceClaims. Binding conditions have their own: they are set before the claim is
+// prepared, and stay after that.
 const (
 	Manager        = "kwok-dra"
 	BindingManager = "kwok-dra-binding"

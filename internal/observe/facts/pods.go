@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,8 +15,8 @@ func UsesClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
 
-// PodClaims lists the claims of a Pod in the kubelet's order: those that the Pod names, then
-// the one for its extended resources.
+// PodClaims lists the claims of a Pod in the kubelet's order: those that the Pod names, then the one for its extended
+// resources.
 func PodClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
 	extended := pod.Status.ExtendedResourceClaimStatus
 	if extended == nil {
@@ -35,9 +36,8 @@ func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	return keys
 }
 
-// KeepClaimNames restores the names of claims that the status of a Pod had before. They never
-// change, but a client that does not know the field drops it when it updates the status
-// (kubernetes#139772).
+// KeepClaimNames restores the names of claims that the status of a Pod had before. They never change, but a client that
+// does not know the field drops it when it updates the status (kubernetes#139772).
 func KeepClaimNames(pod, before *corev1.Pod) {
 	if pod.Status.ExtendedResourceClaimStatus == nil {
 		pod.Status.ExtendedResourceClaimStatus = before.Status.ExtendedResourceClaimStatus
@@ -93,4 +93,17 @@ func IsEnding(pod *corev1.Pod) bool {
 // IsPod reports whether a consumer of a claim is a Pod.
 func IsPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == "" && consumer.Resource == "pods"
+}
+
+// LastSeen returns when an event was last seen.
+func LastSeen(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Slice is what the cache keeps of a ResourceSlice. A full slice takes 35 KB of memory for
-// 3.5 KB on the wire, so the cache keeps only the names of the devices and a hash.
+// Slice is what the cache keeps of a ResourceSlice. A full slice takes 35 KB of memory for 3.5 KB on the wire, so the
+// cache keeps only the names of the devices and a hash.
 type Slice struct {
 	cached.Meta
 	PoolState
@@ -37,14 +37,14 @@ type Slice struct {
 
 // PoolState is what a slice says about its pool.
 type PoolState struct {
-	Driver, Pool string
+	PoolID
 	// Generation and Count are those of the pool: Count is the number of its slices.
 	Generation, Count int64
 }
 
 // PoolID identifies a pool of a node.
 type PoolID struct {
-	Driver, Name string
+	Driver, Pool string
 }
 
 // ObserveSlice keeps the parts of a slice that plans need.
@@ -52,7 +52,7 @@ func ObserveSlice(slice *resourcev1.ResourceSlice) *Slice {
 	spec := &slice.Spec
 	observed := &Slice{
 		Meta:      cached.MetaOf(slice),
-		PoolState: PoolState{Driver: spec.Driver, Pool: spec.Pool.Name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount},
+		PoolState: PoolState{PoolID: PoolID{spec.Driver, spec.Pool.Name}, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount},
 		Devices:   NamesOf(spec.Devices), Taints: TimedTaints(spec.Devices), OwnerReferences: slice.OwnerReferences, Content: ContentOf(spec),
 		Installation: unique.Make(installation.Of(slice)).Value(), // one copy for the slices of a fleet
 		OwnLabels:    OwnLabelsOf(slice),
@@ -71,18 +71,13 @@ func (s *Slice) Key() SlicesKey {
 	return SlicesKey{Driver: s.Driver, Pool: s.Pool}
 }
 
-// PoolID is the pool of the slice.
-func (s *Slice) PoolID() PoolID { return PoolID{s.Driver, s.Pool} }
-
-// Content is a hash of a slice's spec without the pool's generation and slice count. It is
-// valid within one process.
+// Content is a hash of a slice's spec without the pool's generation and slice count. It is valid within one process.
 type Content uint64
 
 var contentSeed = maphash.MakeSeed()
 
-// ContentOf hashes a spec. Protobuf sorts map keys and prints quantities in their canonical
-// form, so equal specs have equal hashes. The hash leaves out the TimeAdded of taints, which
-// the API server fills in.
+// ContentOf hashes a spec. Protobuf sorts map keys and prints quantities in their canonical form, so equal specs have
+// equal hashes. The hash leaves out the TimeAdded of taints, which the API server fills in.
 func ContentOf(spec *resourcev1.ResourceSliceSpec) Content {
 	canonical := *spec
 	canonical.Pool = resourcev1.ResourcePool{Name: spec.Pool.Name}
@@ -120,8 +115,7 @@ func TimedTaints(devices []resourcev1.Device) map[string][]resourcev1.DeviceTain
 	return all
 }
 
-// ChangeTaints returns copies of the devices with changed taints. The originals share theirs
-// with the template.
+// ChangeTaints returns copies of the devices with changed taints. The originals share theirs with the template.
 func ChangeTaints(devices []resourcev1.Device, change func(device string, taint *resourcev1.DeviceTaint)) []resourcev1.Device {
 	changed := slices.Clone(devices)
 	for i := range changed {
@@ -133,8 +127,8 @@ func ChangeTaints(devices []resourcev1.Device, change func(device string, taint 
 	return changed
 }
 
-// DeviceNames are the names of a slice's devices. They are the same on all nodes of a kind, so
-// each list is kept once, however many slices have it.
+// DeviceNames are the names of a slice's devices. They are the same on all nodes of a kind, so each list is kept once,
+// however many slices have it.
 type DeviceNames struct {
 	joined unique.Handle[string]
 }
@@ -167,12 +161,12 @@ func (n DeviceNames) Joined() string {
 	return n.joined.Value()
 }
 
-// LabelsAnnotation lists the labels of a slice that come from templates. It tells those that a
-// template no longer has from those of others.
+// LabelsAnnotation lists the labels of a slice that come from templates. It tells those that a template no longer has
+// from those of others.
 const LabelsAnnotation = v1alpha1.GroupName + "/slice-labels"
 
-// OwnLabels are the labels of a slice that are kwok-dra's or a template's. If those of two
-// slices are equal, no label has to be changed.
+// OwnLabels are the labels of a slice that are kwok-dra's or a template's. If those of two slices are equal, no label
+// has to be changed.
 type OwnLabels struct {
 	// names is the annotation.
 	names string
@@ -191,8 +185,8 @@ func OwnLabelsOf(slice *resourcev1.ResourceSlice) OwnLabels {
 	return own
 }
 
-// Patch returns the parts of a merge patch that give a slice the labels that it should have. It
-// removes labels that templates no longer have.
+// Patch returns the parts of a merge patch that give a slice the labels that it should have. It removes labels that
+// templates no longer have.
 func (o OwnLabels) Patch(want *resourcev1.ResourceSlice) (labels, annotations map[string]any) {
 	labels, annotations = map[string]any{}, map[string]any{}
 	if o.names != "" {
@@ -210,8 +204,7 @@ func (o OwnLabels) Patch(want *resourcev1.ResourceSlice) (labels, annotations ma
 	return labels, annotations
 }
 
-// SlicesKey identifies the slices that are planned together: those of a node, or those of a
-// pool that nodes share.
+// SlicesKey identifies the slices that are planned together: those of a node, or those of a pool that nodes share.
 type SlicesKey struct {
 	// Node is the name of the node, or empty.
 	Node string

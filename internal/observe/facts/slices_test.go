@@ -135,7 +135,7 @@ func TestObserveSlice(t *testing.T) {
 	content := ContentOf(&slice.Spec)
 	want := &Slice{
 		Meta:            cached.Meta{Name: "s", UID: "u", ResourceVersion: "7"},
-		PoolState:       PoolState{Driver: "d", Pool: "p", Generation: 1, Count: 1},
+		PoolState:       PoolState{PoolID: PoolID{Driver: "d", Pool: "p"}, Generation: 1, Count: 1},
 		Node:            "n",
 		Devices:         NamesOf(slice.Spec.Devices),
 		Taints:          map[string][]resourcev1.DeviceTaint{"a": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNoSchedule, TimeAdded: &added}}},

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -12,12 +13,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// Field is a field of resource pools that an API server drops silently if its feature gate is
-// off.
+// Field is a field of resource pools that an API server drops silently if its feature gate is off.
 type Field struct {
 	Name, Gate string
-	// Without is what would be wrong with a pool without the field, which is then not
-	// published. If it is empty, the pool is published without the field.
+	// Without is what would be wrong with a pool without the field, which is then not published. If it is empty, the
+	// pool is published without the field.
 	Without string
 
 	// used finds the field in a pool, and clear removes it.
@@ -169,4 +169,71 @@ func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {
 	return []resourcev1.DeviceCounterConsumption{{
 		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: resource.MustParse("1")}}, CompatibilityGroups: groups,
 	}}
+}
+
+// Server is an API server, or what is known of one.
+type Server interface {
+	// Keeps reports whether it keeps a field.
+	Keeps(ctx context.Context, field *Field) (bool, error)
+	// Layout is how it wants pools with counters to be divided. It is known once Keeps was called for Counters.
+	Layout() devices.Layout
+}
+
+// Fitted are pools as an API server accepts them.
+type Fitted struct {
+	Pools   []devices.Pool
+	Layout  devices.Layout
+	Dropped []Dropped
+}
+
+// Dropped is a field that an API server drops.
+type Dropped struct {
+	// Source is the name of the template that has the field, or of the annotation with device taints.
+	Source string
+	Field  *Field
+}
+
+// Fit makes the pools as a server accepts them: without the fields that it drops, and without the pools that would be
+// wrong without a field.
+func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, error) {
+	var fitted Fitted
+	for _, pool := range pools {
+		isWrong := false
+		for i := range Fields {
+			field := &Fields[i]
+			if !field.used(&pool) {
+				continue
+			}
+			isKept, err := server.Keeps(ctx, field)
+			switch {
+			case err != nil:
+				return Fitted{}, err
+			case isKept:
+				continue
+			case field.Without != "":
+				isWrong = true
+			default:
+				field.clear(&pool)
+			}
+			users := slices.DeleteFunc(slices.Clone(pool.Templates), func(t *devices.Template) bool { return !t.Uses(field.used) })
+			for _, t := range users {
+				fitted.Dropped = append(fitted.Dropped, Dropped{t.Name, field})
+			}
+			if len(users) == 0 { // the field comes from the annotation
+				fitted.Dropped = append(fitted.Dropped, Dropped{v1alpha1.DeviceTaintsAnnotation, field})
+			}
+		}
+		if !isWrong {
+			fitted.Pools = append(fitted.Pools, pool)
+		}
+	}
+	fitted.Layout = server.Layout()
+	return fitted, nil
+}
+
+// InUse reports whether the source still has the field. The annotation always counts.
+func (d Dropped) InUse(templates []*devices.Template) bool {
+	return d.Source == v1alpha1.DeviceTaintsAnnotation || slices.ContainsFunc(templates, func(t *devices.Template) bool {
+		return t.Name == d.Source && t.Uses(d.Field.used)
+	})
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
-// Desired is what a node, or a pool that nodes share, should have. The zero value is
-// nothing.
+// Desired is what a node, or a pool that nodes share, should have. The zero value is nothing.
 type Desired struct {
 	Pools []devices.Pool
 	// Templates make the pools, or will once their driver Pods run.
@@ -29,13 +28,13 @@ type Desired struct {
 	Excluded
 	// Suspended has the drivers whose slices stay as they are, each with the cause.
 	Suspended map[string]error
-	// Retained has those slices of suspended drivers that stay because the plugin of the
-	// driver is gone or starting, by the template that may have made them.
+	// Retained has those slices of suspended drivers that stay because the plugin of the driver is gone or starting, by
+	// the template that may have made them.
 	Retained map[*devices.Template][]*facts.Slice
 	// ForNext is the Previous of the node's next View.
 	ForNext Previous
-	// Confirm says that slices are about to go because the cache has no driver Pod: plan
-	// again with the driver Pods that the API server has.
+	// Confirm says that slices are about to go because the cache has no driver Pod: plan again with the driver Pods
+	// that the API server has.
 	Confirm bool
 	// Wait is how long until the next retained slices may go, or 0.
 	Wait time.Duration
@@ -60,8 +59,8 @@ type Previous struct {
 	nodeUID types.UID
 	// pools are those that should have existed.
 	pools []facts.PoolID
-	// podDrivers are the drivers that ran in Pods. lostSince says since when those that
-	// still have slices have no connection.
+	// podDrivers are the drivers that ran in Pods. lostSince says since when those that still have slices have no
+	// connection.
 	podDrivers []string
 	lostSince  map[string]time.Time
 }
@@ -74,8 +73,8 @@ type View struct {
 	Existing []*facts.Slice
 	// Previous is the ForNext of the node's last plan.
 	Previous Previous
-	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says
-	// that they come from the API server, and not from a cache that may lag.
+	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says that they come from the API
+	// server, and not from a cache that may lag.
 	Pods   devices.Pods
 	IsLive bool
 	Now    time.Time
@@ -96,8 +95,7 @@ type nodePlan struct {
 	rendered []devices.Pool
 }
 
-// DesiredPools plans the pools of a node. A problem with one driver's templates does not
-// touch the others.
+// DesiredPools plans the pools of a node. A problem with one driver's templates does not touch the others.
 func DesiredPools(ctx context.Context, v *View) Desired {
 	n := &nodePlan{View: v, object: lifecycle.NodeObject(v.Node), bound: devices.Bind(v.Set.Templates, v.Node, v.Pods)}
 	if v.Previous.nodeUID == v.Node.UID {
@@ -113,16 +111,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	}
 	n.taints, d.taints = devices.TaintsOf(n.object)
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		for _, t := range byDriver[driver] {
-			if t.SharedPool() == "" {
-				d.Templates = append(d.Templates, t)
-			}
-		}
-		err := d.taints // devices would look healthy that should be tainted
-		if err == nil {
-			err = n.addDriver(ctx, &d, byDriver[driver])
-		}
-		if err != nil {
+		if err := n.addDriver(ctx, &d, byDriver[driver]); err != nil {
 			d.Suspended[driver] = err
 		}
 	}
@@ -133,15 +122,32 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 		n.retainLostDrivers(ctx, &d, byDriver)
 	}
 	if len(v.Set.Unsettled) > 0 {
-		n.suspendUnsettled(&d)
+		// Devices that no document in force makes, or has made since the process began, may come from a document that
+		// is refused.
+		for _, slice := range v.Existing {
+			if slices.Contains(n.previous.pools, slice.PoolID) || d.Suspended[slice.Driver] != nil {
+				continue
+			}
+			i := slices.IndexFunc(n.rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID })
+			if i < 0 || !sets.New(facts.NamesOf(n.rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
+				d.Suspended[slice.Driver] = stayUntilSettled(v.Set.Unsettled[0])
+			}
+		}
 	}
 	n.rememberPools(&d)
 	return d
 }
 
-// addDriver adds those pools of a driver's templates that should exist now. The error is why
-// that is unknown.
+// addDriver adds those pools of a driver's templates that should exist now. The error is why that is unknown.
 func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devices.Template) error {
+	for _, t := range templates {
+		if t.SharedPool() == "" {
+			d.Templates = append(d.Templates, t)
+		}
+	}
+	if d.taints != nil {
+		return d.taints // devices would look healthy that should be tainted
+	}
 	pools, refused, err := devices.PoolsForNode(templates, n.object, n.taints)
 	d.Refused = append(d.Refused, refused...)
 	n.rendered = append(n.rendered, pools...)
@@ -151,9 +157,9 @@ func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devic
 	var selected []devices.Pool
 	for i := range pools {
 		pool := &pools[i]
-		// A pool counts as published if it should have existed a moment ago, even if someone
-		// has deleted its last slice since, or, after a restart, if any slice of it exists.
-		// Slices of another node of the same name have other names.
+		// A pool counts as published if it should have existed a moment ago, even if someone has deleted its last slice
+		// since, or, after a restart, if any slice of it exists. Slices of another node of the same name have other
+		// names.
 		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
 			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return hasSliceName(o, n.Node, pool) })
 		// What a driver Pod publishes is unknown until it is Ready.
@@ -180,8 +186,8 @@ func SharedKey(t *devices.Template) facts.SlicesKey {
 	return facts.SlicesKey{Driver: t.Driver, Pool: t.SharedPool()}
 }
 
-// DesiredShared plans the pool of a template that nodes share. It should exist if a node
-// requires it; unknown is why that could not be determined, or nil.
+// DesiredShared plans the pool of a template that nodes share. It should exist if a node requires it; unknown is why
+// that could not be determined, or nil.
 func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
 	d := Desired{Templates: []*devices.Template{t}, Suspended: map[string]error{}}
 	if required {
@@ -196,42 +202,28 @@ func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
 	return d
 }
 
-// quietError is a cause that is not reported as a problem of a template: it is expected to
-// pass, or is reported elsewhere.
+// quietError is a cause that is not reported as a problem of a template: it is expected to pass, or is reported
+// elsewhere.
 type quietError struct{ error }
 
-// stayUntilSettled is the cause of slices that stay as they are until another problem, which
-// is reported elsewhere, is solved.
+// stayUntilSettled is the cause of slices that stay as they are until another problem, which is reported elsewhere, is
+// solved.
 func stayUntilSettled(problem error) error {
 	return quietError{fmt.Errorf("slices stay as they are until this is settled: %w", problem)}
 }
 
-// suspendUnsettled suspends each driver with devices that no document in force makes, or has
-// made since the process began: they may come from a document that is refused.
-func (n *nodePlan) suspendUnsettled(d *Desired) {
-	for _, slice := range n.Existing {
-		if slices.Contains(n.previous.pools, slice.PoolID()) || d.Suspended[slice.Driver] != nil {
-			continue
-		}
-		i := slices.IndexFunc(n.rendered, func(p devices.Pool) bool { return poolIDOf(&p) == slice.PoolID() })
-		if i < 0 || !sets.New(facts.NamesOf(n.rendered[i].Devices).List()...).HasAll(slice.Devices.List()...) {
-			d.Suspended[slice.Driver] = stayUntilSettled(n.Set.Unsettled[0])
-		}
-	}
-}
-
-// rememberPools notes which pools should exist. Those of the last plan stay if their driver
-// is suspended or some of their slices are left.
+// rememberPools notes which pools should exist. Those of the last plan stay if their driver is suspended or some of
+// their slices are left.
 func (n *nodePlan) rememberPools(d *Desired) {
 	next := Previous{nodeUID: n.Node.UID, pools: make([]facts.PoolID, 0, len(d.Pools)), lostSince: d.ForNext.lostSince}
 	for i := range d.Pools {
 		if pool := &d.Pools[i]; d.Suspended[pool.Driver] == nil {
 			// The name is a part of all that was rendered, which is not to stay in memory.
-			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
+			next.pools = append(next.pools, facts.PoolID{Driver: pool.Driver, Pool: strings.Clone(pool.Name)})
 		}
 	}
 	for _, id := range n.previous.pools {
-		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
+		isLeft := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID == id })
 		if (d.Suspended[id.Driver] != nil || isLeft) && !slices.Contains(next.pools, id) {
 			next.pools = append(next.pools, id)
 		}
@@ -249,8 +241,8 @@ func (n *nodePlan) rememberPools(d *Desired) {
 	d.ForNext = next
 }
 
-// Problems are the errors to report, by cause: template or annotation. Those of the
-// annotation are reported once, not for each driver that it suspends.
+// Problems are the errors to report, by cause: template or annotation. Those of the annotation are reported once, not
+// for each driver that it suspends.
 func (d *Desired) Problems() map[string]error {
 	var templates []error
 	for _, driver := range slices.Sorted(maps.Keys(d.Suspended)) {
@@ -276,8 +268,8 @@ func Hides(t, by *devices.Template) string {
 	return fmt.Sprintf("template %s is hidden by template %s of the same driver, %s, whose priority is %d and not %d", t.Name, by.Name, t.Driver, by.Priority, t.Priority)
 }
 
-// Requires reports whether a node has the pool of a template that nodes share exist,
-// by the rules by which it has its own pools.
+// Requires reports whether a node has the pool of a template that nodes share exist, by the rules by which it has its
+// own pools.
 func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, isPublished bool) (bool, error) {
 	if !slices.Contains(devices.SelectForNode(set.Templates, node).ByDriver[t.Driver], t) {
 		return false, nil
@@ -285,9 +277,8 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, isPublished)
 }
 
-// shouldExist reports whether a pool should exist. A pool of several templates is published
-// when publishWhen of each matches, remains when that stops matching, and is retired when
-// retireWhen of any matches.
+// shouldExist reports whether a pool should exist. A pool of several templates is published when publishWhen of each
+// matches, remains when that stops matching, and is retired when retireWhen of any matches.
 func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, isPublished bool) (bool, error) {
 	for _, t := range templates {
 		if isRetired, err := set.RetireWhen(t).Matches(ctx, node); err != nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,9 +20,9 @@ var (
 	errNotKnown = quietError{errors.New("the driver Pods are not known yet")}
 )
 
-// retainUntilStarted retains the slices of a driver with a connection as long as it is
-// unknown what it publishes: its Pod has replaced another one and was not Ready yet, or
-// the Pods of another template of the driver are unknown. The error is the cause.
+// retainUntilStarted retains the slices of a driver with a connection as long as it is unknown what it publishes: its
+// Pod has replaced another one and was not Ready yet, or the Pods of another template of the driver are unknown. The
+// error is the cause.
 func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates []*devices.Template) error {
 	driver, cause := templates[0].Driver, errStarting
 	i := slices.IndexFunc(templates, func(t *devices.Template) bool { return !t.Started() })
@@ -40,9 +41,8 @@ func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates
 	return cause
 }
 
-// retainLostDrivers retains the slices of drivers that have lost their driver Pods as long
-// as the kubelet does: it deletes them 30 s after it has lost the last connection to the
-// driver, unless there is a new one by then.
+// retainLostDrivers retains the slices of drivers that have lost their driver Pods as long as the kubelet does: it
+// deletes them 30 s after it has lost the last connection to the driver, unless there is a new one by then.
 func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected map[string][]*devices.Template) {
 	published := map[string]bool{}
 	for _, slice := range n.Existing {
@@ -67,18 +67,22 @@ func (n *nodePlan) retainLostDrivers(ctx context.Context, d *Desired, connected 
 	}
 }
 
-// retainLostDriver retains the slices of a driver without a connection, unless it has been
-// without one for too long.
+// retainLostDriver retains the slices of a driver without a connection, unless it has been without one for too long.
 func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices.Template) {
 	var failed error
 	isUnknown := false
 	for _, t := range makers {
-		if err := n.bound.Failed[t]; err != nil && failed == nil {
-			failed = err
-		}
+		failed = cmp.Or(failed, n.bound.Failed[t])
 		isUnknown = isUnknown || slices.Contains(n.bound.Unknown, t)
 	}
-	since := n.lostSince(driver)
+	// since is when the driver's Pods lost the last connection, or else when the connection was first missed.
+	since := n.previous.lostSince[driver]
+	if lost := n.bound.Down[driver].Since; lost.After(since) {
+		since = lost
+	}
+	if since.IsZero() || since.After(n.Now) { // the clock behind the Pod's status may be ahead
+		since = n.Now
+	}
 	left := lifecycle.WipeDelay - n.Now.Sub(since)
 	switch {
 	case failed != nil:
@@ -99,19 +103,6 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 		return
 	}
 	d.Retained[makers[0]] = append(d.Retained[makers[0]], n.slicesOf(driver)...)
-}
-
-// lostSince is when the last connection to a driver was lost: by its Pods, or else when the
-// connection was first missed.
-func (n *nodePlan) lostSince(driver string) time.Time {
-	since := n.previous.lostSince[driver]
-	if lost := n.bound.Down[driver].Since; lost.After(since) {
-		since = lost
-	}
-	if since.IsZero() || since.After(n.Now) { // the clock behind the Pod's status may be ahead
-		return n.Now
-	}
-	return since
 }
 
 func (n *nodePlan) slicesOf(driver string) []*facts.Slice {

@@ -47,14 +47,14 @@ type Plan struct {
 	existing []*facts.Slice
 }
 
-// New compares the pools that should exist, as the API server accepts them, with the slices
-// that exist. Slices of no pool are deleted, except those of another installation; with an
-// empty ID no installation is another. Node is nil if the pools are not those of a node.
+// New compares the pools that should exist, as the API server accepts them, with the slices that exist. Slices of no
+// pool are deleted, except those of another installation; with an empty ID no installation is another. Node is nil if
+// the pools are not those of a node.
 func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existing []*facts.Slice) (*Plan, error) {
 	p := &Plan{as: as, node: node, fitted: fitted, existing: existing}
 	byPool, matched := map[facts.PoolID][]*facts.Slice{}, sets.New[string]()
 	for _, slice := range existing {
-		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
+		byPool[slice.PoolID] = append(byPool[slice.PoolID], slice)
 	}
 	for i := range fitted.Pools {
 		pool := &fitted.Pools[i]
@@ -73,13 +73,13 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		_, isOfNoPool := byPool[slice.PoolID()]
+		_, isOfNoPool := byPool[slice.PoolID]
 		if isOfNoPool && !as.IsAnother(slice.Installation) || !isOfNoPool && !matched.Has(slice.GetName()) {
 			p.Delete = append(p.Delete, slice)
 		}
 	}
-	// Oldest first: if a newer slice were deleted before, an older one whose count
-	// happens to be right could pass as the whole pool.
+	// Oldest first: if a newer slice were deleted before, an older one whose count happens to be right could pass as
+	// the whole pool.
 	slices.SortStableFunc(p.Delete, func(a, b *facts.Slice) int {
 		return cmp.Compare(a.Generation, b.Generation)
 	})
@@ -87,15 +87,14 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 }
 
 func poolIDOf(pool *devices.Pool) facts.PoolID {
-	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
+	return facts.PoolID{Driver: pool.Driver, Pool: pool.Name}
 }
 
-// LayoutError is why a pool cannot be divided into slices that the API server accepts. Only
-// a change of the template can help.
+// LayoutError is why a pool cannot be divided into slices that the API server accepts. Only a change of the template
+// can help.
 type LayoutError struct{ error }
 
-// newSlices makes the slices of a pool. Their generation is set when they are compared with
-// those that exist.
+// newSlices makes the slices of a pool. Their generation is set when they are compared with those that exist.
 func newSlices(node *corev1.Node, pool *devices.Pool, layout devices.Layout) ([]*resourcev1.ResourceSlice, error) {
 	contents, err := pool.Slices(layout)
 	if err != nil {
@@ -131,8 +130,8 @@ func newSlices(node *corev1.Node, pool *devices.Pool, layout devices.Layout) ([]
 		default:
 			slice.Spec.NodeSelector = sharedWith.NodeSelector
 		}
-		// The owner makes the garbage collector delete what kwok-dra could not, as with real
-		// drivers. The pool of a file that nodes share has none.
+		// The owner makes the garbage collector delete what kwok-dra could not, as with real drivers. The pool of a
+		// file that nodes share has none.
 		if pool.SharedWith == nil {
 			slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 		} else if owner := pool.Owner(); owner != nil {
@@ -146,10 +145,9 @@ func newSlices(node *corev1.Node, pool *devices.Pool, layout devices.Layout) ([]
 // maxReadable is the longest readable part of a name, as the API server cuts generateName.
 const maxReadable = 58
 
-// sliceName names the slice of a pool at an index. The name starts with the index because the
-// scheduler goes through a pool in the order of names. It ends with a hash, so that the API
-// server refuses to create a slice twice, and a node that is created again under its old
-// name gets new slices.
+// sliceName names the slice of a pool at an index. The name starts with the index because the scheduler goes through a
+// pool in the order of names. It ends with a hash, so that the API server refuses to create a slice twice, and a node
+// that is created again under its old name gets new slices.
 func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
 	name, uid := pool.Name, types.UID("")
 	if pool.SharedWith == nil {
@@ -165,17 +163,17 @@ func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
 	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
 }
 
-// hasSliceName reports whether a slice has a name that sliceName gives slices of the pool: its
-// hash goes with the index that it begins with.
+// hasSliceName reports whether a slice has a name that sliceName gives slices of the pool: its hash goes with the index
+// that it begins with.
 func hasSliceName(slice *facts.Slice, node *corev1.Node, pool *devices.Pool) bool {
 	var index int
 	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
-	return err == nil && slice.PoolID() == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
+	return err == nil && slice.PoolID == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
 }
 
-// addPool plans one pool by the rules of the upstream resourceslice controller
-// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name, but not
-// those of an old generation. The names of those that match are added to matched.
+// addPool plans one pool by the rules of the upstream resourceslice controller (syncPool in
+// k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name, but not those of an old generation. The
+// names of those that match are added to matched.
 func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.Slice, matched sets.Set[string]) {
 	newest, current := int64(0), map[string]*facts.Slice{}
 	for _, slice := range existing {
@@ -210,9 +208,8 @@ func (w *Writes) addPool(desired []*resourcev1.ResourceSlice, existing []*facts.
 	}
 }
 
-// hasSameMetadata reports whether a slice that exists has the owner, the labels and the record
-// of the desired one. Its node tells whose a slice is, so only pools that nodes share need a
-// record at once.
+// hasSameMetadata reports whether a slice that exists has the owner, the labels and the record of the desired one. Its
+// node tells whose a slice is, so only pools that nodes share need a record at once.
 func hasSameMetadata(existing *facts.Slice, desired *resourcev1.ResourceSlice) bool {
 	hasOwner := len(desired.OwnerReferences) == 0 && len(existing.OwnerReferences) == 0
 	for _, owner := range desired.OwnerReferences {
@@ -225,10 +222,9 @@ func hasSameMetadata(existing *facts.Slice, desired *resourcev1.ResourceSlice) b
 	return hasOwner && isRecorded && existing.OwnLabels == facts.OwnLabelsOf(desired)
 }
 
-// keepTaintTimes gives taints without a time the time that they have in the existing slices
-// of the pool: the API server would fill in a new one, even if the taint existed before. A
-// device may move to another slice, and after a crash be in two. Slices of an earlier owner
-// of the same name describe other devices.
+// keepTaintTimes gives taints without a time the time that they have in the existing slices of the pool: the API server
+// would fill in a new one, even if the taint existed before. A device may move to another slice, and after a crash be
+// in two. Slices of an earlier owner of the same name describe other devices.
 func keepTaintTimes(desired []*resourcev1.ResourceSlice, existing []*facts.Slice) {
 	if len(desired) == 0 {
 		return
@@ -258,9 +254,8 @@ func keepTaintTimes(desired []*resourcev1.ResourceSlice, existing []*facts.Slice
 	}
 }
 
-// earliestTime is the time of the same taint in the slices, or nil. A taint with another
-// value is another taint, as upstream (copyTaintTimeAdded in
-// k8s.io/dynamic-resource-allocation/resourceslice).
+// earliestTime is the time of the same taint in the slices, or nil. A taint with another value is another taint, as
+// upstream (copyTaintTimeAdded in k8s.io/dynamic-resource-allocation/resourceslice).
 func earliestTime(taint *resourcev1.DeviceTaint, known []resourcev1.DeviceTaint) *metav1.Time {
 	var added *metav1.Time
 	for _, k := range known {
@@ -270,4 +265,39 @@ func earliestTime(taint *resourcev1.DeviceTaint, known []resourcev1.DeviceTaint)
 		}
 	}
 	return added
+}
+
+// InstallationsOf lists the installations that slices are recorded to.
+func InstallationsOf(existing []*facts.Slice) []installation.ID {
+	ids := make([]installation.ID, len(existing))
+	for i, slice := range existing {
+		ids[i] = slice.Installation
+	}
+	return ids
+}
+
+// OwnSlices returns the slices that are not recorded to another installation.
+func OwnSlices(as installation.ID, existing []*facts.Slice) []*facts.Slice {
+	return slices.DeleteFunc(slices.Clone(existing), func(o *facts.Slice) bool { return as.IsAnother(o.Installation) })
+}
+
+// OwnShared returns the slices of a shared pool that an installation may change, and the other installation to which
+// the pool is recorded, or none.
+func OwnShared(as installation.ID, existing []*facts.Slice) (own []*facts.Slice, another installation.ID) {
+	own, another = OwnSlices(as, existing), as.Another(InstallationsOf(existing))
+	if another != "" { // what has no record is its to take over
+		own = slices.DeleteFunc(own, func(o *facts.Slice) bool { return o.Installation != as })
+	}
+	return own, another
+}
+
+// NewOwnedError is the error of slices that are recorded to another installation.
+func NewOwnedError(as installation.ID, key facts.SlicesKey, existing []*facts.Slice, owner installation.ID) *installation.OwnedError {
+	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: as}
+	for _, o := range existing {
+		if o.Installation == owner {
+			owned.Resource += " " + o.GetName()
+		}
+	}
+	return owned
 }

@@ -17,8 +17,8 @@ type Update struct {
 	Slice    *resourcev1.ResourceSlice
 }
 
-// absentFields are the fields of a spec that a merge patch must name to remove them: the
-// slice had them before, or someone has added them.
+// absentFields are the fields of a spec that a merge patch must name to remove them: the slice had them before, or
+// someone has added them.
 var absentFields = map[string]json.RawMessage{
 	"nodeSelector": null, "allNodes": null, "perDeviceNodeSelection": null, "devices": null,
 	"sharedCounters": null, "partitionTypeAttribute": null, "skipNodeOperations": null,
@@ -26,9 +26,8 @@ var absentFields = map[string]json.RawMessage{
 
 var null = json.RawMessage("null")
 
-// Patch encodes the update as a merge patch of the spec, the labels and the owner: the cache
-// keeps too little for more. With its resource version the API server refuses it if the
-// slice has changed since.
+// Patch encodes the update as a merge patch of the spec, the labels and the owner: the cache keeps too little for more.
+// With its resource version the API server refuses it if the slice has changed since.
 func (u *Update) Patch() ([]byte, error) {
 	encoded, err := json.Marshal(u.Slice.Spec)
 	if err != nil {
@@ -51,8 +50,8 @@ func (u *Update) Patch() ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 }
 
-// Adopt updates a slice that was to be created but already exists in an earlier generation:
-// someone has removed its label, so the cache no longer has it.
+// Adopt updates a slice that was to be created but already exists in an earlier generation: someone has removed its
+// label, so the cache no longer has it.
 func Adopt(slice, live *resourcev1.ResourceSlice) *Update {
 	existing := facts.ObserveSlice(live)
 	keepTaintTimes([]*resourcev1.ResourceSlice{slice}, []*facts.Slice{existing})
@@ -65,10 +64,10 @@ type Need struct {
 	Slices []string
 }
 
-// TakeOver plans again with slices that the cache does not have: someone has removed their
-// label, or another replica has just made them. They have the generation that was to be
-// written, or a later one, so the generation never goes back. Live has slices by name, nil
-// for one that does not exist. While it lacks any, the plan has a Need, and no writes.
+// TakeOver plans again with slices that the cache does not have: someone has removed their label, or another replica
+// has just made them. They have the generation that was to be written, or a later one, so the generation never goes
+// back. Live has slices by name, nil for one that does not exist. While it lacks any, the plan has a Need, and no
+// writes.
 func (p *Plan) TakeOver(live map[string]*resourcev1.ResourceSlice) (*Plan, error) {
 	existing := slices.Clone(p.existing)
 	for i := range p.fitted.Pools {
