@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -21,12 +20,22 @@ import (
 // condition is True.
 func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
-	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.ownBindingResults(), v.isPending) {
+	if !facts.HasBindingConditions(v.Claim) {
 		return plan, nil
 	}
-	if delay := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); delay > 0 {
-		plan.Wait = delay
+	results, isPending := v.ownBindingResults()
+	if !isPending {
 		return plan, nil
+	}
+	// The scheduler records the time of each allocation with binding conditions; one without a time counts as old. If the
+	// scheduler's clock is ahead, the time counts from when the allocation was first seen.
+	if at, m := v.Claim.Status.Allocation.AllocationTimestamp, &plan.Memory; at != nil {
+		if !at.Equal(&m.allocated) {
+			m.allocated, m.seen = *at, now
+		}
+		if plan.Wait = max(0, v.Set.BindingDelay-max(now.Sub(at.Time), now.Sub(m.seen))); plan.Wait > 0 {
+			return plan, nil
+		}
 	}
 	if v.Uncached == nil {
 		plan.NeedsUncached = true
@@ -47,46 +56,29 @@ func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, 
 		}
 	}
 	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
-	for _, result := range v.ownBindingResults() {
+	for _, result := range results {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
 	return plan, nil
 }
 
-// sinceAllocation returns how long ago a claim was allocated. The scheduler records the time of each
-// allocation with binding conditions; an allocation without a time counts as old. If the scheduler's
-// clock is ahead, the time counts from when the allocation was first seen.
-func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.Time) time.Duration {
-	at := claim.Status.Allocation.AllocationTimestamp
-	if at == nil {
-		return math.MaxInt64
-	}
-	if !at.Equal(&m.allocated) {
-		m.allocated, m.seen = *at, now
-	}
-	return max(now.Sub(at.Time), now.Sub(m.seen))
-}
-
-// ownBindingResults lists the devices with binding conditions that kwok-dra sets: on a fake node those of
-// drivers with templates, and before a node is chosen those in pools that nodes share.
-func (v *ClaimView) ownBindingResults() []resourcev1.DeviceRequestAllocationResult {
+// ownBindingResults lists the devices with binding conditions that kwok-dra sets: on a fake node those of drivers with
+// templates, and before a node is chosen those in pools that nodes share. It reports whether the scheduler waits for any.
+func (v *ClaimView) ownBindingResults() (own []resourcev1.DeviceRequestAllocationResult, isPending bool) {
 	node := facts.NodeOf(v.Claim)
-	fake := v.Nodes.Has(node)
-	return slices.DeleteFunc(slices.Clone(v.Claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
-		ours := fake && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
-		return !ours || len(result.BindingConditions) == 0
-	})
-}
-
-// isPending reports whether the scheduler still waits for the conditions of a device.
-func (v *ClaimView) isPending(result resourcev1.DeviceRequestAllocationResult) bool {
-	entry := facts.EntryOf(v.Claim, facts.ResultID(&result))
-	if entry == nil {
-		return true
+	isFake := v.Nodes.Has(node)
+	for _, result := range v.Claim.Status.Allocation.Devices.Results {
+		isOwn := isFake && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
+		if !isOwn || len(result.BindingConditions) == 0 {
+			continue
+		}
+		own = append(own, result)
+		entry := facts.EntryOf(v.Claim, facts.ResultID(&result))
+		isTrue := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
+		isMissing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
+		isPending = isPending || isMissing && !slices.ContainsFunc(result.BindingFailureConditions, isTrue)
 	}
-	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(entry.Conditions, kind) }
-	missing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
-	return missing && !slices.ContainsFunc(result.BindingFailureConditions, isTrue)
+	return own, isPending
 }
 
 // bindingEntry sets all binding conditions of a device, or with a failure its first failure condition.

@@ -45,7 +45,7 @@ type ClaimView struct {
 type Nodes interface {
 	// Has reports whether the node is a fake one.
 	Has(name string) bool
-	// Others reports whether another kwok-dra may act for the node.
+	// MayBeForeign reports whether another kwok-dra may act for the node.
 	MayBeForeign(name string) bool
 }
 
@@ -110,9 +110,13 @@ func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, erro
 func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	hasEntries, hasConditions := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
+	node := facts.NodeOf(v.Claim)
+	isElsewhere := node != "" && node != v.Memory.Node && v.Nodes.MayBeForeign(node)
+	isForeign := func(pod *corev1.Pod) bool { // another kwok-dra may act for the Pod
+		return pod.Spec.NodeName != "" && v.Nodes.MayBeForeign(pod.Spec.NodeName) && (node == "" || isElsewhere)
+	}
 	isUsed := v.hasConsumers()
-	isUsedElsewhere := slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
-	if isUsed || !hasEntries && !hasConditions || isUsedElsewhere {
+	if isUsed || !hasEntries && !hasConditions || slices.ContainsFunc(v.Consumers, isForeign) {
 		plan.Memory.UnusedSince = time.Time{}
 		if isUsed {
 			plan.Write = v.planRename()
@@ -126,13 +130,13 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 		plan.Memory.UnusedSince = now
 	}
 	delay := WithdrawDelay
-	if v.isOnForeignNode() {
+	if isElsewhere {
 		delay = OthersDelay
 	}
 	plan.Wait = max(0, delay-now.Sub(plan.Memory.UnusedSince))
 	// Another kwok-dra may have prepared the claim for a Pod that the cache lacks, and a running Pod gets its entries only once.
 	mayUse := func(pod *corev1.Pod) bool {
-		return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
+		return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || isForeign(pod))
 	}
 	switch {
 	case plan.Wait > 0:
@@ -153,17 +157,6 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 // hasConsumers reports whether the claim has consumers on fake nodes.
 func (v *ClaimView) hasConsumers() bool {
 	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
-}
-
-// isOnForeignNode reports whether the claim is allocated on a node that may belong to another kwok-dra.
-func (v *ClaimView) isOnForeignNode() bool {
-	node := facts.NodeOf(v.Claim)
-	return node != "" && node != v.Memory.Node && v.Nodes.MayBeForeign(node)
-}
-
-// isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
-func (v *ClaimView) isForeignNode(node string) bool {
-	return node != "" && v.Nodes.MayBeForeign(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
 }
 
 // planRename writes a claim whose entries name other Pods than those it is prepared for. The entries

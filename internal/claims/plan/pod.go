@@ -138,7 +138,17 @@ func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time
 	if err != nil || v.Standby(claims) { // the caches may have lacked a claim
 		return plan, err
 	}
-	switch answer, err := v.askDrivers(claims, fails); {
+	answer, err := v.Driver.Prepare(claims)
+	if fails && err == nil {
+		has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
+		first := slices.IndexFunc(claims, func(claim *resourcev1.ResourceClaim) bool { // the first claim that a driver would prepare
+			return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has)
+		})
+		if first >= 0 {
+			err = Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claims[first].Name, simulatedFailureText(v.Pod))
+		}
+	}
+	switch {
 	case err != nil, answer == Outstanding:
 		return plan, err
 	case answer == NotAsked:
@@ -221,22 +231,6 @@ func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	})
 }
 
-// askDrivers returns how far the drivers are with preparing claims. If failWhen selects the Pod, the first claim that a driver
-// would prepare fails.
-func (v *PodView) askDrivers(claims []*resourcev1.ResourceClaim, fails bool) (Answer, error) {
-	answer, err := v.Driver.Prepare(claims)
-	if err != nil || !fails {
-		return answer, err
-	}
-	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
-	for _, claim := range claims {
-		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
-			return answer, Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
-		}
-	}
-	return answer, nil
-}
-
 // unprepareRetryInterval is how long after a failure drivers are asked again to unprepare claims
 // (backOffPeriod in internal/extensions/realdrivers/kubelet).
 const unprepareRetryInterval = 10 * time.Second
@@ -244,8 +238,8 @@ const unprepareRetryInterval = 10 * time.Second
 // planUnprepare unprepares the claims of a Pod that ends. Like a driver it writes nothing to the claims.
 // With faithful status the Pod shows it, like a kubelet's, once all drivers have answered.
 func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	showsStatus := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
-	matched := v.Set.Faithful || facts.IsTerminal(v.Pod)
+	isPrepared, matched := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue, v.Set.Faithful || facts.IsTerminal(v.Pod)
+	showsStatus := isPrepared && v.Set.Faithful
 	if showsStatus {
 		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
@@ -254,7 +248,17 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 	if !matched {
 		return plan, nil
 	}
-	answer, err := v.Driver.Unprepare(v.lastUsedClaims())
+	// The kubelet asks only the drivers of claims that are prepared for no other Pod on the node.
+	var last []*resourcev1.ResourceClaim
+	if isPrepared && !v.Memory.Ended {
+		isOther := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
+		for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
+			if claim := v.Claims.Known[name]; claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), isOther) {
+				last = append(last, claim)
+			}
+		}
+	}
+	answer, err := v.Driver.Unprepare(last)
 	failure, failed := errors.AsType[*Failure](err)
 	switch {
 	case failed && v.Claims.Live == nil && !v.Memory.UnprepareFailed:
@@ -272,23 +276,6 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 		plan.Unprepared = true
 	}
 	return plan, nil
-}
-
-// lastUsedClaims lists the claims that are prepared for the Pod and for no other Pod on its node. The
-// kubelet asks the drivers of these to unprepare them.
-func (v *PodView) lastUsedClaims() []*resourcev1.ResourceClaim {
-	if facts.ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
-		return nil
-	}
-	var last []*resourcev1.ResourceClaim
-	for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
-		claim := v.Claims.Known[name]
-		isOther := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
-		if claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), isOther) {
-			last = append(last, claim)
-		}
-	}
-	return last
 }
 
 // waitingPatch gives a Pod the status of a Pod that waits for its claims. It is nil if the Pod has that
