@@ -247,9 +247,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		s.state.memory.UnprepareFailed = true
 		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 			*last = reportedFailure{failure.Error(), time.Now()}
-			// The kubelet only logs such a failure.
-			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, fmt.Errorf("Failed to unprepare dynamic resources: unprepare dynamic resources: %s; "+
-				"the Pod is kept until its driver is back, its claims are deallocated, or it is deleted by force", strings.TrimSpace(failure.Error())))
+			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
 		r.loop.AddAfter(s.key, next.Wait)

@@ -90,25 +90,6 @@ type Totals struct {
 	unselected string
 }
 
-// addOutcome adds the state of the templates in one more place: on a node, or of a shared pool.
-func (t Totals) addOutcome(place string, here resourceslice.Outcome) Totals {
-	t.Slices += here.Slices
-	t.Devices += here.Devices
-	switch {
-	case here.Problem != nil:
-		t.Failing++
-		t.Problem = cmp.Or(t.Problem, fmt.Errorf("%s: %w", place, here.Problem))
-	case here.Slices > 0:
-		t.Published++
-	case here.HiddenBy != "":
-		t.Hidden++
-		t.HiddenBy = cmp.Or(t.HiddenBy, here.HiddenBy)
-	default:
-		t.Waiting++
-	}
-	return t
-}
-
 // Shown reads the status that an object shows. It is empty if the object has something else there.
 func Shown[T any](object *unstructured.Unstructured) (status T) {
 	if given, ok, err := unstructured.NestedMap(object.Object, "status"); ok && err == nil {
@@ -123,7 +104,14 @@ func planTemplate(as installation.ID, template config.Acceptance, all Totals, no
 	if KeepsShown(template, shown.Conditions, v1alpha1.ConditionAccepted) {
 		return nil
 	}
-	status, owner := templateStatus(template, shown, all, now), installation.ID(shown.Installation)
+	status, owner := shown, installation.ID(shown.Installation)
+	status.Conditions = slices.Clone(shown.Conditions)
+	wanted := []metav1.Condition{AcceptedCondition(v1alpha1.ConditionAccepted, template)}
+	if !IsShownRefused(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		status.Nodes, status.Slices, status.Devices = all.Published, int64(all.Slices), int64(all.Devices)
+		wanted = append(wanted, PublishedCondition(v1alpha1.ConditionPublished, template, all))
+	}
+	SetConditions(&status.Conditions, template.Generation, now, wanted...)
 	if owner != "" && apiequality.Semantic.DeepEqual(status, shown) {
 		return nil // even if another installation counts the same
 	}
@@ -136,18 +124,6 @@ func planTemplate(as installation.ID, template config.Acceptance, all Totals, no
 	timeless := status
 	timeless.Conditions, timeless.Installation = WithoutTimes(status.Conditions), ""
 	return &Patch{Type: types.MergePatchType, Body: map[string]any{"status": status}, Content: timeless, owner: owner, isContested: as.IsAnother(owner)}
-}
-
-// templateStatus returns the status that a template should have, given the one that it shows.
-func templateStatus(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all Totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
-	status, wanted := shown, []metav1.Condition{AcceptedCondition(v1alpha1.ConditionAccepted, template)}
-	status.Conditions = slices.Clone(shown.Conditions)
-	if !IsShownRefused(template, shown.Conditions, v1alpha1.ConditionAccepted) {
-		status.Nodes, status.Slices, status.Devices = all.Published, int64(all.Slices), int64(all.Devices)
-		wanted = append(wanted, PublishedCondition(v1alpha1.ConditionPublished, template, all))
-	}
-	SetConditions(&status.Conditions, template.Generation, now, wanted...)
-	return status
 }
 
 // KeepsShown reports whether the status must stay as it is shown: nothing is in force here, and

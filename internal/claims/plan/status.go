@@ -165,3 +165,8 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 func EventMessage(err error) error {
 	return fmt.Errorf("Failed to prepare dynamic resources: prepare dynamic resources: %s", strings.TrimSpace(err.Error()))
 }
+
+// UnprepareEventMessage is the event message for a failure to unprepare. The kubelet only logs such a failure.
+func UnprepareEventMessage(err error) error {
+	return fmt.Errorf("Failed to unprepare dynamic resources: unprepare dynamic resources: %s; the Pod is kept until its driver is back, its claims are deallocated, or it is deleted by force", strings.TrimSpace(err.Error()))
+}
