@@ -212,9 +212,8 @@ func (s *sidecar) runParts(ctx context.Context) error {
 // reachabilityInterval is how often an API server that does not answer is asked.
 const reachabilityInterval = 5 * time.Second
 
-// logUntilReachable logs that the API server does not answer, until it has answered
-// once. Without it the caches would wait in silence: client-go does not report
-// connections that are refused.
+// logUntilReachable logs that the API server does not answer, until it has answered once. Without it the caches would wait
+// in silence: client-go does not report connections that are refused.
 func (s *sidecar) logUntilReachable(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, reachabilityInterval, true, func(ctx context.Context) (isReachable bool, _ error) {
 		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)

@@ -14,8 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
-// Main is the program kwok-dra with the given extensions. It exits with 1 after an error,
-// which it prints.
+// Main is the program kwok-dra with the given extensions. It exits with 1 after an error, which it prints.
 func Main(extensions ...Extension) {
 	if err := runCommand(os.Args[1:], extensions); err != nil {
 		fmt.Fprintln(os.Stderr, "kwok-dra:", err)

@@ -12,16 +12,14 @@ import (
 type Kubelets interface {
 	// Enabled reports whether real drivers can register.
 	Enabled() bool
-	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil.
-	// It changes nothing.
+	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil. It changes nothing.
 	Driver(pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
 	// Call asks real drivers in the background. OnChange announces the Pod when they have answered.
 	Call(pod *corev1.Pod, node *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool)
 	// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a
 	// Driver no longer gives that answer.
 	Acknowledge(pod *corev1.Pod, node *corev1.Node, failure error)
-	// OnChange calls node when drivers of a node come, go or report health, and pod when they have
-	// answered for a Pod.
+	// OnChange calls node when drivers of a node come, go or report health, and pod when they have answered for a Pod.
 	OnChange(node func(name string), pod func(key types.NamespacedName))
 }
 

@@ -72,8 +72,7 @@ type lastWrite struct {
 	isLogged bool
 }
 
-// New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the
-// owner leads.
+// New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the owner leads.
 func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
@@ -168,9 +167,8 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 	return nil
 }
 
-// A status that somebody else has written is replaced once, and then left alone for a while. If
-// the other writer lives, it has written its status again by then; if it does not, the status was
-// out of date for no longer than that.
+// A status that somebody else has written is replaced once, and then left alone for a while. If the other writer lives, it
+// has written its status again by then; if it does not, the status was out of date for no longer than that.
 const (
 	// takeoverInterval applies to the status of another installation.
 	takeoverInterval = time.Hour

@@ -15,9 +15,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
-// planBinding sets the binding conditions of the devices of a Pod that is being bound (KEP-5007). The
-// scheduler binds the Pod once all conditions are True, and gives the devices back once a failure
-// condition is True.
+// planBinding sets the binding conditions of the devices of a Pod that is being bound (KEP-5007). The scheduler binds the
+// Pod once all conditions are True, and gives the devices back once a failure condition is True.
 func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
 	if !facts.HasBindingConditions(v.Claim) {
@@ -102,8 +101,7 @@ func (v *ClaimView) isBeingBound() bool {
 	return len(v.unboundPods()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
 }
 
-// unboundPods lists the Pods that the claim is reserved for and that are not bound. The cache has only
-// bound Pods.
+// unboundPods lists the Pods that the claim is reserved for and that are not bound. The cache has only bound Pods.
 func (v *ClaimView) unboundPods() []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(v.Uncached), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
 }

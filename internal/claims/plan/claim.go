@@ -64,8 +64,7 @@ type ClaimMemory struct {
 
 // ClaimPlan is what a claim needs now.
 type ClaimPlan struct {
-	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the
-	// Pods that they lack.
+	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the Pods that they lack.
 	NeedsUncached bool
 	Write         *ClaimWrite
 	// Wait is the time until the next look at the claim, or 0 if only a change makes one necessary.

@@ -83,9 +83,8 @@ type patchOperation struct {
 	Value     any    `json:"value"`
 }
 
-// newHealthPatch makes a JSON patch, or nil if nothing changes. The list of container statuses is atomic,
-// so a merge patch would replace it. The tests in the patch protect another Pod of the name, and another
-// container.
+// newHealthPatch makes a JSON patch, or nil if nothing changes. The list of container statuses is atomic, so a merge patch
+// would replace it. The tests in the patch protect another Pod of the name, and another container.
 func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *Patch {
 	operations := []patchOperation{{"test", "/metadata/uid", pod.UID}}
 	for i, status := range pod.Status.ContainerStatuses {
