@@ -150,3 +150,61 @@ func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers 
 	})
 	return prepared
 }
+
+// Kubelets know the real drivers of fake nodes, and call them.
+type Kubelets interface {
+	// Enabled reports whether real drivers can register.
+	Enabled() bool
+	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil. It changes nothing.
+	Driver(pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
+	// Call asks real drivers in the background. OnChange announces the Pod when they have answered.
+	Call(pod *corev1.Pod, node *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool)
+	// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a
+	// Driver no longer gives that answer.
+	Acknowledge(pod *corev1.Pod, node *corev1.Node, failure error)
+	// OnChange calls node when drivers of a node come, go or report health, and pod when they have answered for a Pod.
+	OnChange(node func(name string), pod func(key types.NamespacedName))
+}
+
+// nodeDrivers are all drivers of a node. Each has templates or is a real one.
+type nodeDrivers struct {
+	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.
+	plan.Driver
+	real plan.Driver
+}
+
+// driverFor returns which of the two answers for a driver.
+func (d *nodeDrivers) driverFor(driver string) plan.Driver {
+	if d.real.Has(driver) {
+		return d.real
+	}
+	return d.Driver
+}
+
+func (d *nodeDrivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
+
+func (d *nodeDrivers) Registered(driver string) (bool, error) {
+	return d.driverFor(driver).Registered(driver)
+}
+
+// Prepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *nodeDrivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Prepare(claims); err != nil {
+		return answer, err
+	}
+	return d.real.Prepare(claims)
+}
+
+// Unprepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *nodeDrivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Unprepare(last); err != nil {
+		return answer, err
+	}
+	return d.real.Unprepare(last)
+}
+
+func (d *nodeDrivers) ReportsHealth() bool { return d.Driver.ReportsHealth() || d.real.ReportsHealth() }
+
+func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+	return d.driverFor(result.Driver).Health(pod, claim, result)
+}

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
@@ -41,12 +39,12 @@ const conflictAttempts = 5
 // claim so often that only a version that was just read can be written: kube-controller-manager 1.36 does so while its caches
 // of Pods and claims differ.
 func retryConflicts(sync func(isLast bool) error) error {
-	isConflict := func(err error) bool { _, is := errors.AsType[conflict](err); return is }
-	tries := 0
-	return retry.OnError(wait.Backoff{Steps: conflictAttempts}, isConflict, func() error {
-		tries++
-		return sync(tries == conflictAttempts)
-	})
+	for try := 1; ; try++ {
+		err := sync(try == conflictAttempts)
+		if _, isConflict := errors.AsType[conflict](err); !isConflict || try == conflictAttempts {
+			return err
+		}
+	}
 }
 
 // prepareClaim makes a claim show the entries that a Pod needs. Pods that share a claim write it one after the other, so

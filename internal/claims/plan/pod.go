@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -72,6 +73,35 @@ type PodPlan struct {
 	Patch                     *Patch
 	// Wait is the time until the next look at the Pod, or 0 if only a change makes one necessary.
 	Wait time.Duration
+}
+
+// Need is what a plan for a Pod lacks. It has to be read from the API server before the plan is made
+// again. Looks at claims and drivers return it as an error.
+type Need struct {
+	// LiveView asks for a view that rests on the API server, since the caches may lag.
+	LiveView bool
+	// Claim is the name of a claim of the Pod that a live view lacks.
+	Claim string
+	// Slices is a driver of which a live view does not know whether it has slices on the node.
+	Slices string
+}
+
+// Error names what has to be read.
+func (n *Need) Error() string {
+	return fmt.Sprintf("not read from the API server: %+v", *n)
+}
+
+// Live is what was read from the API server in one look at a Pod.
+type Live struct {
+	// Claims maps the names of claims that were read to the claims, or to nil where there is none.
+	Claims map[string]*resourcev1.ResourceClaim
+	// HaveSlices says for each driver that was looked up whether it has slices on the node.
+	HaveSlices map[string]bool
+}
+
+// NewLive returns a Live before anything was read.
+func NewLive() *Live {
+	return &Live{Claims: map[string]*resourcev1.ResourceClaim{}, HaveSlices: map[string]bool{}}
 }
 
 // ForPod works out what a Pod and its claims need now. A non-nil error means that something could not be
