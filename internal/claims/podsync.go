@@ -79,6 +79,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		r.states.markUnprepared(state)
 		return nil
 	}
+	// Until the cache has our last write, its Pod is stale. If it does not get that write in time, the API server is asked.
 	switch state.unseen.Compare(pod.ResourceVersion) {
 	case expectations.Current:
 		r.states.podWrites.End(key)
