@@ -2,13 +2,19 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,20 +22,55 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/internal/app/access"
 	"github.com/kwok-dra/kwok-dra/internal/claims"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
 	"github.com/kwok-dra/kwok-dra/internal/status"
+	"github.com/kwok-dra/kwok-dra/internal/util/flags"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
+
+// Main is the program kwok-dra with the given extensions. It exits with 1 after an error, which it prints.
+func Main(extensions ...Extension) {
+	if err := runCommand(os.Args[1:], extensions); err != nil {
+		fmt.Fprintln(os.Stderr, "kwok-dra:", err)
+		os.Exit(1)
+	}
+}
+
+// runCommand runs until it fails, or a signal ends it.
+func runCommand(arguments []string, extensions []Extension) error {
+	options := NewOptions(extensions...)
+	given := options.Flags()
+	if err := given.Parse(arguments); errors.Is(err, pflag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return flags.Error(given, "kwok-dra", err)
+	}
+	if given.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: give each file with a --config of its own", given.Arg(0))
+	}
+	if options.Version {
+		fmt.Println("kwok-dra", version.Get())
+		return nil
+	}
+	if err := options.Complete(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, options)
+}
 
 // Run runs the sidecar until ctx ends. The options must be completed.
 func Run(ctx context.Context, o *Options) error {
@@ -76,18 +117,6 @@ func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 		return nil, err
 	}
 	return store, store.Replace(config.FilesCarrier, documents)
-}
-
-// tuneClient sets what a fleet needs: client-go's default of 5 requests per second
-// would take hours for it, and protobuf halves the cost of decoding.
-func tuneClient(c *rest.Config, qps float32) *rest.Config {
-	c.QPS = qps
-	c.Burst = max(1, int(2*qps))
-	c.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
-	c.ContentType = "application/vnd.kubernetes.protobuf"
-	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return reconnecting{next} })
-	return c
 }
 
 // sidecar is the program: the core with its extensions, and what they add to it.
@@ -171,12 +200,13 @@ func (s *sidecar) runParts(ctx context.Context) error {
 			site.checks = append(site.checks, part.Check)
 		}
 	}
-	var (
-		secure *tls.Config
-		err    error
-	)
-	if secure, site.guard, err = s.options.newAccess(s.Client); err != nil {
-		return err
+	var secure *tls.Config
+	if s.options.SecureServing {
+		var err error
+		if secure, err = s.options.Certificate.TLS(); err != nil {
+			return err
+		}
+		site.guard = access.NewGuard(s.Client)
 	}
 	server, err := startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
 	if err != nil {
@@ -209,12 +239,43 @@ func (s *sidecar) runParts(ctx context.Context) error {
 	return nil
 }
 
+// eventSink writes events until ctx ends: the calls that record makes have no context,
+// and client-go waits as long as a busy API server asks for.
+//
+// It names events about the content of an object by a hash of their message. So the API
+// server refuses the same event after a restart, as long as it keeps the first one.
+type eventSink struct {
+	ctx    context.Context
+	events typedcorev1.EventExpansion
+}
+
+// Create implements record.EventSink.
+func (s *eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	if event.Reason == v1alpha1.ReasonNormalized {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", event.InvolvedObject.UID, event.Reason, event.Message))
+		event.Name = fmt.Sprintf("%s.%x", event.InvolvedObject.Name, sum[:8])
+	}
+	return s.events.CreateWithEventNamespaceWithContext(s.ctx, event)
+}
+
+// Update implements record.EventSink.
+func (s *eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.events.UpdateWithEventNamespaceWithContext(s.ctx, event)
+}
+
+// Patch implements record.EventSink. It counts how often an event was.
+func (s *eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	if event.Reason == v1alpha1.ReasonNormalized {
+		return event, nil
+	}
+	return s.events.PatchWithEventNamespaceWithContext(s.ctx, event, data)
+}
+
 // reachabilityInterval is how often an API server that does not answer is asked.
 const reachabilityInterval = 5 * time.Second
 
-// logUntilReachable logs that the API server does not answer, until it has answered
-// once. Without it the caches would wait in silence: client-go does not report
-// connections that are refused.
+// logUntilReachable logs that the API server does not answer, until it has answered once. Without it the caches would wait
+// in silence: client-go does not report connections that are refused.
 func (s *sidecar) logUntilReachable(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, reachabilityInterval, true, func(ctx context.Context) (isReachable bool, _ error) {
 		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)

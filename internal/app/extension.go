@@ -19,8 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
-// Extension adds to the core, which works without any. It is for one sidecar. All fields are
-// optional.
+// Extension adds to the core, which works without any. It is for one sidecar. All fields are optional.
 type Extension struct {
 	// AddFlags adds flags, which the help lists after the core's flag of the name FlagsAfter.
 	AddFlags   func(flags *pflag.FlagSet)

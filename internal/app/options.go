@@ -1,11 +1,11 @@
 package app
 
 import (
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -23,6 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/util/version"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -161,43 +162,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 	return all
 }
 
-// Complete checks the options against each other and fills in the rest.
+// Complete finds the sources of configuration, checks the options against each other and fills in the rest.
 func (o *Options) Complete() error {
-	if err := o.completeSources(); err != nil {
-		return err
-	}
-	if o.Workers < 1 {
-		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
-	}
-	if o.KubeAPIQPS == 0 {
-		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
-	}
-	if _, _, err := net.SplitHostPort(o.ServerAddress); err != nil && o.ServerAddress != "" {
-		return fmt.Errorf("parse --server-address %q: must be HOST:PORT or :PORT, for example :10246", o.ServerAddress)
-	}
-	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
-		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
-	}
-	if _, err := shard.ParseMode(string(o.ShardMode)); err != nil {
-		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, err)
-	}
-	if errs := validation.IsDNS1123Subdomain(o.Installation); o.Installation != "" && len(errs) > 0 {
-		return fmt.Errorf("parse --installation %q: must be lower case letters, digits, - and ., as the name of an object", o.Installation)
-	}
-	return o.Managed.Complete()
-}
-
-// newAccess returns the TLS configuration and the guard of secure serving, or nil.
-func (o *Options) newAccess(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
-	if !o.SecureServing {
-		return nil, nil, nil
-	}
-	secure, err := o.Certificate.TLS()
-	return secure, access.NewGuard(client), err
-}
-
-// completeSources finds the sources of configuration.
-func (o *Options) completeSources() error {
 	o.Sources = Sources{}
 	var err error
 	if o.configMap, err = o.AddConfigMap("config-map", o.ConfigMap); err != nil {
@@ -217,10 +183,25 @@ func (o *Options) completeSources() error {
 			hints = append(hints, extension.SourceHint)
 		}
 	}
-	if len(o.Config)+len(o.configMaps)+len(o.Kinds) == 0 && !o.IsPublishing {
+	_, _, addressErr := net.SplitHostPort(o.ServerAddress)
+	_, modeErr := shard.ParseMode(string(o.ShardMode))
+	switch {
+	case len(o.Config)+len(o.configMaps)+len(o.Kinds) == 0 && !o.IsPublishing:
 		return errors.New(strings.Join(hints, "; "))
+	case o.Workers < 1:
+		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
+	case o.KubeAPIQPS == 0:
+		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
+	case addressErr != nil && o.ServerAddress != "":
+		return fmt.Errorf("parse --server-address %q: must be HOST:PORT or :PORT, for example :10246", o.ServerAddress)
+	case !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "":
+		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
+	case modeErr != nil:
+		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, modeErr)
+	case o.Installation != "" && len(validation.IsDNS1123Subdomain(o.Installation)) > 0:
+		return fmt.Errorf("parse --installation %q: must be lower case letters, digits, - and ., as the name of an object", o.Installation)
 	}
-	return nil
+	return o.Managed.Complete()
 }
 
 // clientConfig finds the API server as kubectl does, and in a Pod its own.
@@ -239,7 +220,13 @@ func (o *Options) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig", err)
 	}
-	return tuneClient(found, o.KubeAPIQPS), nil
+	// client-go's default of 5 requests per second would take hours for a fleet, and protobuf halves the cost of decoding.
+	found.QPS, found.Burst = o.KubeAPIQPS, max(1, int(2*o.KubeAPIQPS))
+	found.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
+	found.ContentType = "application/vnd.kubernetes.protobuf"
+	found.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	found.Wrap(func(next http.RoundTripper) http.RoundTripper { return reconnecting{next} })
+	return found, nil
 }
 
 // newOwner makes the Owner, which decides which nodes this replica acts for.

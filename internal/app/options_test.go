@@ -52,11 +52,18 @@ func TestDefaults(t *testing.T) {
 	require.False(t, o.Version)
 }
 
+// writeKubeconfig writes a kubeconfig of a cluster that does not answer.
+func writeKubeconfig(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte("current-context: c\ncontexts: [{name: c, context: {namespace: lab, cluster: c}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"), 0o600))
+	return file
+}
+
 // TestInstallation: what side by side is usual has other names, without a setting.
 func TestInstallation(t *testing.T) {
 	t.Parallel()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, []byte("current-context: c\ncontexts: [{name: c, context: {namespace: lab, cluster: c}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"), 0o600))
+	kubeconfig := writeKubeconfig(t)
 	for line, want := range map[string]string{
 		"": "outside/lab/kwok-dra",
 		"--manage-nodes-with-label-selector zone=z1":             "outside/lab/kwok-dra (labels zone=z1)",
@@ -120,10 +127,16 @@ func TestFlags(t *testing.T) {
 
 func TestTune(t *testing.T) {
 	t.Parallel()
-	none := tuneClient(&rest.Config{}, -1)
+	kubeconfig := writeKubeconfig(t)
+	tuned := func(qps string) *rest.Config {
+		found, err := parsed(t, "--kubeconfig "+kubeconfig+" "+qps).restConfig()
+		require.NoError(t, err)
+		return found
+	}
+	none := tuned("")
 	require.Negative(t, none.QPS)
 	require.Equal(t, "application/vnd.kubernetes.protobuf", none.ContentType)
 	require.Equal(t, "kwok-dra/"+version.Get(), none.UserAgent)
-	require.Equal(t, 100, tuneClient(&rest.Config{}, 50).Burst)
-	require.Equal(t, 1, tuneClient(&rest.Config{}, 0.1).Burst, "a burst of 0 would let nothing through")
+	require.Equal(t, 100, tuned("--kube-api-qps 50").Burst)
+	require.Equal(t, 1, tuned("--kube-api-qps 0.1").Burst, "a burst of 0 would let nothing through")
 }

@@ -17,9 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Requests that fill the caches are repeated after one to two of these intervals.
-// client-go's reflectors wait longer with each failure, up to a minute: the caches
-// would remain out of date for as long once the API server is back. Informers of
+// Requests that fill the caches are repeated after one to two of these intervals. client-go's reflectors wait longer with
+// each failure, up to a minute: the caches would remain out of date for as long once the API server is back. Informers of
 // client-go 0.37 do not expose the reflectors' Backoff (kubernetes#136943).
 const reconnectPeriod = time.Second
 
@@ -29,9 +28,8 @@ const auditID = "Audit-Id"
 // reconnecting is the transport of requests to the API server.
 type reconnecting struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper. A request of a reflector fails only if
-// the API server refuses it; if no API server answers, the request is repeated
-// until the reflector ends.
+// RoundTrip implements http.RoundTripper. A request of a reflector fails only if the API server refuses it; if no API server
+// answers, the request is repeated until the reflector ends.
 //
 // An API server accepts a watch from a version that it does not have yet, and is silent until it has. After a restore of
 // etcd from a backup that can last for hours, so such a watch is answered as expired: reflectors list anew then.

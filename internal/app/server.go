@@ -86,8 +86,7 @@ func (s *site) newHandler() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(version.Info())
 	})
-	// The global registry has the metrics of client-go, Go and the process, as in
-	// Kubernetes' own components.
+	// The global registry has the metrics of client-go, Go and the process, as in Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
 	mux.Handle("GET /metrics", s.guard.Wrap(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	for pattern, handler := range s.routes {
@@ -104,8 +103,7 @@ func (s *site) newHandler() http.Handler {
 	return mux
 }
 
-// startServer listens on the address, so that a port that is taken is an error at
-// once.
+// startServer listens on the address, so that a port that is taken is an error at once.
 func startServer(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (*server, error) {
 	if address == "" {
 		return nil, nil
@@ -119,9 +117,8 @@ func startServer(ctx context.Context, address string, handler http.Handler, secu
 	return &server{listener, handler, secure}, nil
 }
 
-// runServer serves until ctx ends, and so do requests, also those that wait for a change.
-// Slow and silent clients cannot hold it up for long; profiles extend the limit of
-// their answers by themselves.
+// runServer serves until ctx ends, and so do requests, also those that wait for a change. Slow and silent clients cannot
+// hold it up for long; profiles extend the limit of their answers by themselves.
 func (s *server) runServer(ctx context.Context) {
 	if s == nil {
 		return

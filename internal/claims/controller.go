@@ -91,7 +91,13 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() { wait.UntilWithContext(ctx, c.pods.retryHealth, healthRetryInterval) })
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(context.Context) {
+			if c.pods.healthDropped.Swap(false) {
+				c.pods.enqueueForHealth(healthRetryPods)
+			}
+		}, healthRetryInterval)
+	})
 	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended

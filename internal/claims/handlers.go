@@ -14,7 +14,16 @@ import (
 
 func (c *Controller) addHandlers() {
 	caches := c.observer.Caches
-	caches.Nodes.Handle(c.nodeChanged)
+	caches.Nodes.Handle(func(name string, old, now *observe.Node) {
+		if old != nil && now != nil {
+			nodes, before, after := caches.Nodes, old.Decode(), now.Decode()
+			if before.UID == after.UID && nodes.Fake(before) == nodes.Fake(after) && lifecycle.PluginOf(before) == lifecycle.PluginOf(after) &&
+				before.Annotations[v1alpha1.DeviceTaintsAnnotation] == after.Annotations[v1alpha1.DeviceTaintsAnnotation] {
+				return // the health of devices is the same
+			}
+		}
+		c.enqueueNodeAndClaims(name)
+	})
 	c.observer.DriverPods.Handle(c.enqueueNode, c.enqueueAll)
 	caches.Pods.Handle(cache.TypedResourceEventHandlerDetailedFuncs[*observe.Pod]{
 		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
@@ -35,15 +44,9 @@ func (c *Controller) addHandlers() {
 		},
 	})
 	caches.Claims.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Claim]{
-		AddFunc: func(claim *observe.Claim) {
-			c.claimChanged(claim)
-			c.enqueuePodsUsing(claim)
-		},
+		AddFunc: func(claim *observe.Claim) { c.claimChanged(claim, true) },
 		UpdateFunc: func(old, claim *observe.Claim) {
-			c.claimChanged(claim)
-			if old.Allocated != claim.Allocated || old.Node != claim.Node {
-				c.enqueuePodsUsing(claim)
-			}
+			c.claimChanged(claim, old.Allocated != claim.Allocated || old.Node != claim.Node)
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
 			c.observer.states.changes.Add(1)
@@ -70,32 +73,17 @@ func (c *Controller) podChanged(pod *observe.Pod, isBound bool) {
 	}
 }
 
-// claimChanged queues a claim whose entries kwok-dra may have to write.
-func (c *Controller) claimChanged(claim *observe.Claim) {
+// claimChanged queues a claim whose entries kwok-dra may have to write. If it was created or allocated, its Pods are queued
+// too: they may have been seen before the claim, and the allocation decides which replica prepares it.
+func (c *Controller) claimChanged(claim *observe.Claim, isAllocated bool) {
 	c.observer.states.changes.Add(1)
 	if claim.Ours {
 		c.claims.loop.Add(observe.Key(claim))
 	}
-}
-
-// enqueuePodsUsing queues the Pods of a claim that was created or allocated. They may have been seen before the claim, and
-// the allocation decides which replica prepares it.
-func (c *Controller) enqueuePodsUsing(claim *observe.Claim) {
-	for _, pod := range c.observer.Caches.Pods.Using(observe.Key(claim)) {
-		c.pods.loop.Add(observe.Key(pod))
-	}
-}
-
-// nodeChanged queues the Pods and claims of a node that was created or deleted, or whose devices may have another health.
-func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
-	if old == nil || now == nil {
-		c.enqueueNodeAndClaims(name)
-		return
-	}
-	nodes, before, after := c.observer.Caches.Nodes, old.Decode(), now.Decode()
-	if before.UID != after.UID || nodes.Fake(before) != nodes.Fake(after) || lifecycle.PluginOf(before) != lifecycle.PluginOf(after) ||
-		before.Annotations[v1alpha1.DeviceTaintsAnnotation] != after.Annotations[v1alpha1.DeviceTaintsAnnotation] {
-		c.enqueueNodeAndClaims(name)
+	if isAllocated {
+		for _, pod := range c.observer.Caches.Pods.Using(observe.Key(claim)) {
+			c.pods.loop.Add(observe.Key(pod))
+		}
 	}
 }
 
@@ -111,7 +99,7 @@ func (c *Controller) enqueueAll() {
 		c.podChanged(pod, false)
 	}
 	for claim := range c.observer.Caches.Claims.All() {
-		c.claimChanged(claim)
+		c.claimChanged(claim, false)
 	}
 }
 
@@ -120,7 +108,7 @@ func (c *Controller) enqueueAll() {
 func (c *Controller) enqueueNodeAndClaims(node string) {
 	c.enqueueNode(node)
 	for _, claim := range c.observer.Caches.Claims.On(node) {
-		c.claimChanged(claim)
+		c.claimChanged(claim, false)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
-	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -53,7 +52,7 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 }
 
 // readNeed reads from the API server what a view lacks.
-func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Need) error {
 	switch {
 	case need.LiveView:
 		v.Claims.Live = plan.NewLive()
@@ -66,8 +65,23 @@ func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Nee
 		}
 		return err
 	case need.Slices != "":
-		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
-		return err
+		v.Claims.Live.HaveSlices[need.Slices] = false
+		for _, name := range []string{v.Node.Name, ""} { // slices of the node, and of pools that nodes share
+			selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: need.Slices}
+			list, err := o.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+			if err != nil {
+				return fmt.Errorf("list slices of driver %s on node %s: %w", need.Slices, v.Node.Name, err)
+			}
+			isOnNode := func(slice resourcev1.ResourceSlice) bool {
+				t := v.Set.SharedPool(need.Slices, slice.Spec.Pool.Name)
+				return name != "" || t != nil && t.Selects(v.Node)
+			}
+			if slices.ContainsFunc(list.Items, isOnNode) {
+				v.Claims.Live.HaveSlices[need.Slices] = true
+				return nil
+			}
+		}
+		return nil
 	}
 	claim, err := o.Client.ResourceV1().ResourceClaims(v.Pod.Namespace).Get(ctx, need.Claim, metav1.GetOptions{})
 	switch {
@@ -79,24 +93,6 @@ func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Nee
 		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
 	}
 	return nil
-}
-
-// hasLiveSlices asks the API server whether there are slices of a driver on a node, or in a pool that the node shares.
-func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
-	for _, name := range []string{node.Name, ""} {
-		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}
-		list, err := o.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
-		if err != nil {
-			return false, fmt.Errorf("list slices of driver %s on node %s: %w", driver, node.Name, err)
-		}
-		for i := range list.Items {
-			t := set.SharedPool(driver, list.Items[i].Spec.Pool.Name)
-			if name != "" || t != nil && t.Selects(node) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
 }
 
 // actsFor reports whether this replica acts for a Pod with these claims. The leader acts for a Pod with a claim that Pods
@@ -153,4 +149,62 @@ func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers 
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return prepared
+}
+
+// Kubelets know the real drivers of fake nodes, and call them.
+type Kubelets interface {
+	// Enabled reports whether real drivers can register.
+	Enabled() bool
+	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil. It changes nothing.
+	Driver(pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
+	// Call asks real drivers in the background. OnChange announces the Pod when they have answered.
+	Call(pod *corev1.Pod, node *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool)
+	// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a
+	// Driver no longer gives that answer.
+	Acknowledge(pod *corev1.Pod, node *corev1.Node, failure error)
+	// OnChange calls node when drivers of a node come, go or report health, and pod when they have answered for a Pod.
+	OnChange(node func(name string), pod func(key types.NamespacedName))
+}
+
+// nodeDrivers are all drivers of a node. Each has templates or is a real one.
+type nodeDrivers struct {
+	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.
+	plan.Driver
+	real plan.Driver
+}
+
+// driverFor returns which of the two answers for a driver.
+func (d *nodeDrivers) driverFor(driver string) plan.Driver {
+	if d.real.Has(driver) {
+		return d.real
+	}
+	return d.Driver
+}
+
+func (d *nodeDrivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
+
+func (d *nodeDrivers) Registered(driver string) (bool, error) {
+	return d.driverFor(driver).Registered(driver)
+}
+
+// Prepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *nodeDrivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Prepare(claims); err != nil {
+		return answer, err
+	}
+	return d.real.Prepare(claims)
+}
+
+// Unprepare implements plan.Driver. Real drivers are asked only if no template fails.
+func (d *nodeDrivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.Driver.Unprepare(last); err != nil {
+		return answer, err
+	}
+	return d.real.Unprepare(last)
+}
+
+func (d *nodeDrivers) ReportsHealth() bool { return d.Driver.ReportsHealth() || d.real.ReportsHealth() }
+
+func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+	return d.driverFor(result.Driver).Health(pod, claim, result)
 }

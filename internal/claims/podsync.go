@@ -1,8 +1,15 @@
 package claims
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
@@ -20,11 +28,26 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // retryJitter is the share by which the kubelet extends the time between two syncs of a Pod
 // (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
 const retryJitter = 0.5
+
+// unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked
+// more often.
+const unprepareEventInterval = 10 * time.Minute
+
+// configPollInterval is how often a waiting Pod checks whether any configuration is active.
+const configPollInterval = 2 * time.Second
+
+// healthRetryInterval is how often kwok-dra writes the health of devices again although the API server drops it, since an
+// upgrade may have turned its feature gate on, and healthRetryPods how many Pods it tries.
+const (
+	healthRetryInterval = 15 * time.Minute
+	healthRetryPods     = 10
+)
 
 // podReconciler prepares and unprepares the claims of Pods.
 type podReconciler struct {
@@ -56,9 +79,28 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		r.states.markUnprepared(state)
 		return nil
 	}
-	pod, err := r.freshestPod(ctx, state, pod)
-	if pod == nil || err != nil {
-		return err
+	// Until the cache has our last write, its Pod is stale. If it does not get that write in time, the API server is asked.
+	switch state.unseen.Compare(pod.ResourceVersion) {
+	case expectations.Current:
+		r.states.podWrites.End(key)
+	case expectations.Behind:
+		r.states.podWrites.Begin(key) // requeues the Pod if the event of the write never comes
+		return nil
+	case expectations.Doubtful:
+		live, err := r.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
+			r.states.podWrites.Begin(key) // until the cache drops the Pod
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("get pod %s: %w", key, err)
+		}
+		if cached.Older(live.ResourceVersion, string(state.unseen.Answer)) {
+			klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
+			r.states.restoredAt.Store(time.Now().UnixNano())
+		}
+		facts.KeepClaimNames(live, pod)
+		pod = r.states.recordPodAnswer(state, live)
 	}
 	view := &plan.PodView{Pod: pod, Node: node, Set: r.Config.Current(), Memory: state.memory}
 	view.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !r.actsFor(node, claims) }
@@ -72,38 +114,40 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	}
 	view.Driver = r.newDriver(view, r.DriverPods.On(node.Name))
 	r.startOperation(s)
-	if err := r.syncPod(ctx, s); err != nil {
-		return r.reportError(ctx, s, err)
+	err := r.syncPod(ctx, s)
+	if failure, failed := errors.AsType[*plan.Failure](err); failed { // found while writing
+		next := view.Fail(failure, time.Now())
+		return r.applyPlan(ctx, s, &next)
 	}
-	return nil
+	if err == nil || loop.LostRace(err) { // the Pod or the claim is gone or has changed
+		return err
+	}
+	r.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
+	// The API server returns Invalid for what a status may not contain for lack of permission.
+	isForbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
+	if isForbidden || r.loop.NumRequeues(key) >= loop.FailuresBeforeEvent {
+		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
+	}
+	return err
 }
 
-// freshestPod returns the cached Pod, or nil until the cache has our last write. If the cache does not get that write in
-// time, freshestPod returns the Pod that the API server has.
-func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
-	key, last := observe.Key(pod), state.unseen.Answer
-	switch state.unseen.Compare(pod.ResourceVersion) {
-	case expectations.Current:
-		o.states.podWrites.End(key)
-		return pod, nil
-	case expectations.Behind:
-		o.states.podWrites.Begin(key) // requeues the Pod if the event of the write never comes
-		return nil, nil
+// reportMissingConfig emits one event on a Pod that waits because no configuration is active. Activating a configuration
+// requeues all Pods.
+func (r *podReconciler) reportMissingConfig(s *podSync) {
+	if !s.isWaiting() {
+		return
 	}
-	live, err := o.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
-		o.states.podWrites.Begin(key) // until the cache drops the Pod
-		return nil, nil
+	r.loop.AddAfter(s.key, configPollInterval)
+	pending := r.Config.Pending()
+	if pending == nil || pending.Error() == s.state.reportedPending {
+		return
 	}
-	if err != nil {
-		return nil, fmt.Errorf("get pod %s: %w", key, err)
+	if claims := slices.Collect(maps.Values(r.Caches.Claims.Of(s.view.Pod))); s.view.Standby(claims) {
+		return
 	}
-	if cached.Older(live.ResourceVersion, string(last)) {
-		klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
-		o.states.restoredAt.Store(time.Now().UnixNano())
-	}
-	facts.KeepClaimNames(live, pod)
-	return o.states.recordPodAnswer(state, live), nil
+	s.state.reportedPending = pending.Error()
+	r.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
+	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
 }
 
 // syncPod plans and applies until nothing is left to write: each write of the Pod's status returns the Pod
@@ -137,7 +181,7 @@ func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
 	states := r.states
 	s.state.standby = next.Standby
 	if s.isWaiting() {
-		states.recordWaiting(s.key, s.state.uid)
+		states.recordWaiting(s.state.uid, waiting{pod: s.key, reason: preparing})
 	} else {
 		states.forgetWaiting(s.state.uid)
 	}
@@ -181,11 +225,33 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	if next.Call != nil {
 		r.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
-	switch {
+	failure, logger := cmp.Or(next.Failure, next.UnprepareFailure), klog.FromContext(ctx).V(2)
+	if failure != nil {
+		r.finishOperation(s, nil, failure)
+		if r.Kubelets != nil {
+			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
+		}
+	}
+	switch last := &s.state.unprepareEvent; {
 	case next.Failure != nil:
-		r.reportPrepareFailure(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
-	case next.UnprepareFailure != nil:
-		r.reportUnprepareFailure(ctx, s, next.UnprepareFailure, next.Wait)
+		r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
+		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
+		delay := wait.Jitter(next.Wait, retryJitter)
+		retry := time.Now().Add(delay)
+		if s.isWaiting() {
+			r.states.recordWaiting(s.state.uid, waiting{s.key, failure.Reason, failure.Error(), retry})
+		}
+		s.state.memory.Last = plan.NewLastFailure(s.view, failure, retry)
+		logger.Info("Failed to prepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
+		r.loop.AddAfter(s.key, delay)
+	case failure != nil:
+		s.state.memory.UnprepareFailed = true
+		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
+			*last = reportedFailure{failure.Error(), time.Now()}
+			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
+			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
+		}
+		r.loop.AddAfter(s.key, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
@@ -193,20 +259,67 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	if next.Patch == nil {
 		return nil
 	}
-	err := r.patchPod(ctx, s, next.Patch)
-	switch operation := next.Patch.Operation; {
-	case operation == plan.PatchHealth && apierrors.IsInvalid(err):
-		klog.FromContext(ctx).V(2).Info("The containers of the pod have changed; waiting for the event", "pod", s.key, "err", err)
-		return nil
-	case err != nil:
+	return r.patchPod(ctx, s, next.Patch)
+}
+
+// patchPod patches a Pod's status, and replaces the view's Pod by the result; what was read for the plan is out of date then.
+func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
+	encoded, err := json.Marshal(patch.Content)
+	if err != nil {
+		return fmt.Errorf("encode status of pod %s: %w", s.key, err)
+	}
+	pod, logger := s.view.Pod, klog.FromContext(ctx)
+	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore} // without a warning of fields that an older API server does not know
+	stored, err := r.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, options, "status")
+	r.states.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
+	if err != nil {
+		err = fmt.Errorf("write status of pod %s: %w", s.key, err)
+		if patch.Operation == plan.PatchHealth && apierrors.IsInvalid(err) {
+			logger.V(2).Info("The containers of the pod have changed; waiting for the event", "pod", s.key, "err", err)
+			return nil
+		}
 		return err
-	case operation == plan.PatchReady:
+	}
+	facts.KeepClaimNames(stored, pod)
+	s.view.Pod = r.states.recordPodAnswer(s.state, stored)
+	if s.view.Claims.Live != nil {
+		s.view.Claims.Live = plan.NewLive()
+	}
+	showsHealth := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
+	switch statuses := stored.Status.ContainerStatuses; {
+	case patch.Operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.states.recordReady(s.key, s.state.uid)
 		r.finishOperation(s, nil, nil)
-		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
-	case operation == plan.PatchHealth:
-		r.recordHealthSupport(ctx, s.view.Pod.Status.ContainerStatuses)
+		logger.V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
+	case patch.Operation != plan.PatchHealth, len(statuses) == 0:
+	case !slices.ContainsFunc(statuses, showsHealth):
+		r.healthDropped.Store(true)
+		if !r.healthDropReported.Swap(true) {
+			logger.Info("The API server drops allocatedResourcesStatus of Pods; its feature gate ResourceHealthStatus is off")
+		}
+	case r.healthDropReported.Swap(false):
+		logger.Info("The API server stores allocatedResourcesStatus of Pods")
+		r.enqueueForHealth(math.MaxInt)
 	}
 	return nil
+}
+
+// enqueueForHealth queues up to count Pods that may have health to show.
+func (r *podReconciler) enqueueForHealth(count int) {
+	for pod := range r.Caches.Pods.All() {
+		if count <= 0 {
+			return
+		}
+		if pod.HasClaims() && !pod.Terminal && r.Caches.Nodes.Has(pod.Node) && r.Owner.Acts(pod.Node, true) {
+			r.loop.Add(observe.Key(pod))
+			count--
+		}
+	}
+}
+
+// emitEvent emits a warning on the Pod in the name of its node's kubelet.
+func (r *podReconciler) emitEvent(s *podSync, reason string, message error) {
+	recorder := r.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
+	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,9 +110,62 @@ type claimState struct {
 	memory plan.ClaimMemory
 }
 
+// metrics has the metrics of preparing.
+type metrics struct {
+	all *prometheus.Registry
+
+	prepares, unprepares prometheus.Counter
+	failures             *prometheus.CounterVec
+	latency              prometheus.Histogram
+	claimWrites          *prometheus.CounterVec
+	podWrites            *prometheus.CounterVec
+}
+
 func newStates() *states {
-	s := &states{account: account{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
-	s.metrics = newMetrics(s.countInUse, s.waitingPods)
+	m := &metrics{
+		all: prometheus.NewRegistry(),
+		prepares: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_prepares_total",
+			Help: "ResourceClaims that were prepared. One that Pods share counts once. A restart counts those in use again.",
+		}),
+		unprepares: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_unprepares_total",
+			Help: "ResourceClaims that were unprepared because their last Pod ended.",
+		}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_prepare_failures_total",
+			Help: "Failed attempts to prepare the claims of a Pod, by reason.",
+		}, []string{"reason"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kwok_dra_prepare_duration_seconds",
+			Help:    "Time from the event of a Pod's binding to the API server's answer to PodReadyToStartContainers=True.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
+		}),
+		claimWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_writes_total",
+			Help: "Writes of ResourceClaims, by operation (prepare, withdraw, bind) and result (ok or the API server's reason).",
+		}, []string{"operation", "result"}),
+		podWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_pod_writes_total",
+			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
+		}, []string{"operation", "result"}),
+	}
+	s := &states{account: account{metrics: m, users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
+	waitingDesc := prometheus.NewDesc("kwok_dra_waiting_pods",
+		"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
+	waitingPods := prometheus.CollectorFunc(func(metrics chan<- prometheus.Metric) { // counts at each scrape
+		for reason, count := range s.waitingPods() {
+			metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
+		}
+	})
+	prepared := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kwok_dra_prepared_claims",
+		Help: "ResourceClaims that are prepared for a Pod now.",
+	}, func() float64 {
+		_, all := s.countInUse()
+		return float64(all)
+	})
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, prepared, waitingPods)
 	return s
 }
 
@@ -123,23 +177,18 @@ func (s *states) recordReady(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// recordWaiting records that a Pod waits for its claims. It keeps a failure that is recorded.
-func (s *account) recordWaiting(key types.NamespacedName, uid types.UID) {
+// recordWaiting records that a Pod waits for its claims, and why. Without a failure it keeps what is recorded.
+func (s *account) recordWaiting(uid types.UID, why waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.waiting[uid]; !known {
-		s.waiting[uid] = waiting{pod: key, reason: preparing}
+	before, known := s.waiting[uid]
+	if known && why.reason == preparing {
+		return
 	}
-}
-
-// recordFailure records why preparing the claims of a Pod failed, and when it is retried.
-func (s *account) recordFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting[uid].failure != failure.Error() {
+	if before.failure != why.failure {
 		s.changes.Add(1)
 	}
-	s.waiting[uid] = waiting{key, failure.Reason, failure.Error(), retry}
+	s.waiting[uid] = why
 }
 
 // forgetWaiting records that a Pod no longer waits.

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
@@ -41,12 +39,12 @@ const conflictAttempts = 5
 // claim so often that only a version that was just read can be written: kube-controller-manager 1.36 does so while its caches
 // of Pods and claims differ.
 func retryConflicts(sync func(isLast bool) error) error {
-	isConflict := func(err error) bool { _, is := errors.AsType[conflict](err); return is }
-	tries := 0
-	return retry.OnError(wait.Backoff{Steps: conflictAttempts}, isConflict, func() error {
-		tries++
-		return sync(tries == conflictAttempts)
-	})
+	for try := 1; ; try++ {
+		err := sync(try == conflictAttempts)
+		if _, isConflict := errors.AsType[conflict](err); !isConflict || try == conflictAttempts {
+			return err
+		}
+	}
 }
 
 // prepareClaim makes a claim show the entries that a Pod needs. Pods that share a claim write it one after the other, so
@@ -115,18 +113,32 @@ type entriesPatch struct {
 	} `json:"status"`
 }
 
+// withTransitionTimes returns a copy of entries in which each condition has the time when it got its status. It is now unless
+// the claim shows the condition.
+func withTransitionTimes(claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus, now metav1.Time) []resourcev1.AllocatedDeviceStatus {
+	timed := slices.Clone(entries)
+	for i := range timed {
+		shown := facts.EntryOf(claim, facts.EntryID(&timed[i]))
+		timed[i].Conditions = slices.Clone(timed[i].Conditions)
+		for j := range timed[i].Conditions {
+			condition := &timed[i].Conditions[j]
+			condition.LastTransitionTime = now
+			if shown == nil {
+				continue
+			}
+			if former := meta.FindStatusCondition(shown.Conditions, condition.Type); former != nil && former.Status == condition.Status {
+				condition.LastTransitionTime = former.LastTransitionTime
+			}
+		}
+	}
+	return timed
+}
+
 // writeEntries makes the entries a field manager's only ones in a claim, and touches no entries of others. It applies them,
 // or updates the claim if nothing else can write it. The state keeps the claim that the API server returns, for the next look.
 func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, planned *plan.ClaimWrite) error {
-	write, now := *planned, metav1.Now()
-	write.Entries = slices.Clone(write.Entries)
-	for i := range write.Entries {
-		entry := &write.Entries[i]
-		entry.Conditions = slices.Clone(entry.Conditions)
-		for j := range entry.Conditions {
-			entry.Conditions[j].LastTransitionTime = transitionTime(claim, facts.EntryID(entry), entry.Conditions[j], now)
-		}
-	}
+	write := *planned
+	write.Entries = withTransitionTimes(claim, write.Entries, metav1.Now())
 	patch := entriesPatch{
 		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "ResourceClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
@@ -139,67 +151,45 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 	if err != nil {
 		return fmt.Errorf("encode entries of ResourceClaim %s: %w", observe.Key(claim), err)
 	}
+	claims := w.Client.ResourceV1().ResourceClaims(claim.Namespace)
 	var stored *resourcev1.ResourceClaim
-	needsUpdate := write.NeedsUpdate(claim)
+	needsUpdate := slices.ContainsFunc(claim.ManagedFields, func(field metav1.ManagedFieldsEntry) bool { // which applying cannot withdraw
+		return field.Manager == write.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
+	})
 	if !needsUpdate {
 		options := metav1.PatchOptions{FieldManager: write.Manager, Force: new(true)}
-		stored, err = w.Client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.ApplyPatchType, encoded, options, "status")
+		stored, err = claims.Patch(ctx, claim.Name, types.ApplyPatchType, encoded, options, "status")
+		// The API server reformats opaque parameters in each patch, sorted and without spaces. It rejects that as a change of the
+		// allocation if they were stored in another format, as controllers in Go often do.
+		status, ok := errors.AsType[*apierrors.StatusError](err)
+		needsUpdate = ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
+			slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "status.allocation" })
 	}
-	if needsUpdate || changesAllocation(err) {
-		stored, err = w.updateStatus(ctx, claim, &write)
+	if needsUpdate { // the whole status, which keeps opaque parameters byte for byte
+		if stored, err = claims.Get(ctx, claim.Name, metav1.GetOptions{}); err == nil {
+			stored.UID = claim.UID
+			if !write.AnyVersion {
+				stored.ResourceVersion = claim.ResourceVersion // an older one is a conflict
+			}
+			write.Replace(stored)
+			stored, err = claims.UpdateStatus(ctx, stored, metav1.UpdateOptions{FieldManager: write.Manager})
+		}
 	}
 	w.states.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
-	if apierrors.IsConflict(err) && w.rereadClaim(ctx, state, claim) {
-		err = conflict{err}
+	if apierrors.IsConflict(err) { // if the claim cannot be read, or has not changed, the next try waits for the cache
+		live, readErr := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+		if readErr == nil && live.UID == claim.UID {
+			w.recordClaimAnswer(state, live)
+			if live.ResourceVersion != claim.ResourceVersion {
+				err = conflict{err}
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
 	w.recordClaimAnswer(state, stored)
 	return nil
-}
-
-// changesAllocation reports whether the API server rejected a patch because it would change the allocation. The API server
-// reformats opaque parameters in each patch, sorted and without spaces; controllers in Go often store another format.
-func changesAllocation(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
-		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "status.allocation" })
-}
-
-// updateStatus updates the whole status, which keeps opaque parameters byte for byte.
-func (w *writer) updateStatus(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
-	claims := w.Client.ResourceV1().ResourceClaims(claim.Namespace)
-	live, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	live.UID = claim.UID
-	if !write.AnyVersion {
-		live.ResourceVersion = claim.ResourceVersion // an older one is a conflict
-	}
-	write.Replace(live)
-	return claims.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: write.Manager})
-}
-
-// rereadClaim reads a claim and reports whether it has changed. If it cannot be read, the next try waits for the cache.
-func (w *writer) rereadClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
-	live, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
-	if err != nil || live.UID != claim.UID {
-		return false
-	}
-	w.recordClaimAnswer(state, live)
-	return live.ResourceVersion != claim.ResourceVersion
-}
-
-// transitionTime returns when a condition of an entry got its status. It is now unless the claim shows the condition.
-func transitionTime(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
-	if entry := facts.EntryOf(claim, id); entry != nil {
-		if former := meta.FindStatusCondition(entry.Conditions, condition.Type); former != nil && former.Status == condition.Status {
-			return former.LastTransitionTime
-		}
-	}
-	return now
 }
 
 // recordClaimAnswer records a version of a claim that the API server has returned.
@@ -246,26 +236,4 @@ func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *reso
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
 	return w.recordClaimAnswer(state, live), nil
-}
-
-// patchPod patches a Pod's status, and replaces the view's Pod by the result; what was read for the plan is out of date then.
-// Fields that an older API server does not know are ignored, without a warning.
-func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
-	encoded, err := json.Marshal(patch.Content)
-	if err != nil {
-		return fmt.Errorf("encode status of pod %s: %w", s.key, err)
-	}
-	pod := s.view.Pod
-	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore}
-	stored, err := w.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, options, "status")
-	w.states.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
-	if err != nil {
-		return fmt.Errorf("write status of pod %s: %w", s.key, err)
-	}
-	facts.KeepClaimNames(stored, pod)
-	s.view.Pod = w.states.recordPodAnswer(s.state, stored)
-	if s.view.Claims.Live != nil {
-		s.view.Claims.Live = plan.NewLive()
-	}
-	return nil
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// The reasons of the conditions. docs/reference/conditions.md is made from these
-// comments.
+// The reasons of the conditions. docs/reference/conditions.md is made from these comments.
 const (
 	// `Accepted=True`. The newest version is in force.
 	reasonValid = "Valid"
@@ -30,11 +29,9 @@ const (
 	// `Accepted=False`. Nothing is in force yet, since a part of the configuration has had no
 	// good version since kwok-dra began; the message says what is wrong with it.
 	reasonPending = "Pending"
-	// `Published=True`. The devices are published wherever they should be, and on one
-	// node at least.
+	// `Published=True`. The devices are published wherever they should be, and on one node at least.
 	reasonPublished = "Published"
-	// `Published=False`. Something cannot be published on a node; the message names the
-	// first such node and the problem.
+	// `Published=False`. Something cannot be published on a node; the message names the first such node and the problem.
 	reasonFailing = "Failing"
 	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet, or
 	// none has a driver Pod that is Ready, where the template needs one.
@@ -58,8 +55,7 @@ type Plan func(as installation.ID, object config.Acceptance, all Totals, now met
 // plans has the plan of each kind with a status that kwok-dra writes.
 var plans = map[string]Plan{v1alpha1.ResourcePoolTemplateKind: planTemplate}
 
-// RegisterKind has the Writer write the status of another program's kind. Call it in an init
-// function.
+// RegisterKind has the Writer write the status of another program's kind. Call it in an init function.
 func RegisterKind(kind string, plan Plan) {
 	plans[kind] = plan
 }
@@ -80,33 +76,13 @@ type Patch struct {
 
 // Totals sums up the state of an object's templates on all nodes.
 type Totals struct {
-	// Outcome has the sums, and the template that hides them and the problem on the first node,
-	// by name, that has one.
+	// Outcome has the sums, and the template that hides them and the problem on the first node, by name, that has one.
 	resourceslice.Outcome
 	// Published, Waiting, Failing and Hidden count nodes, and pools that nodes share.
 	Published, Waiting, Failing, Hidden int64
 
 	// unselected is why the first template selects no node, or empty.
 	unselected string
-}
-
-// addOutcome adds the state of the templates in one more place: on a node, or of a shared pool.
-func (t Totals) addOutcome(place string, here resourceslice.Outcome) Totals {
-	t.Slices += here.Slices
-	t.Devices += here.Devices
-	switch {
-	case here.Problem != nil:
-		t.Failing++
-		t.Problem = cmp.Or(t.Problem, fmt.Errorf("%s: %w", place, here.Problem))
-	case here.Slices > 0:
-		t.Published++
-	case here.HiddenBy != "":
-		t.Hidden++
-		t.HiddenBy = cmp.Or(t.HiddenBy, here.HiddenBy)
-	default:
-		t.Waiting++
-	}
-	return t
 }
 
 // Shown reads the status that an object shows. It is empty if the object has something else there.
@@ -123,7 +99,14 @@ func planTemplate(as installation.ID, template config.Acceptance, all Totals, no
 	if KeepsShown(template, shown.Conditions, v1alpha1.ConditionAccepted) {
 		return nil
 	}
-	status, owner := templateStatus(template, shown, all, now), installation.ID(shown.Installation)
+	status, owner := shown, installation.ID(shown.Installation)
+	status.Conditions = slices.Clone(shown.Conditions)
+	wanted := []metav1.Condition{AcceptedCondition(v1alpha1.ConditionAccepted, template)}
+	if !IsShownRefused(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		status.Nodes, status.Slices, status.Devices = all.Published, int64(all.Slices), int64(all.Devices)
+		wanted = append(wanted, PublishedCondition(v1alpha1.ConditionPublished, template, all))
+	}
+	SetConditions(&status.Conditions, template.Generation, now, wanted...)
 	if owner != "" && apiequality.Semantic.DeepEqual(status, shown) {
 		return nil // even if another installation counts the same
 	}
@@ -138,18 +121,6 @@ func planTemplate(as installation.ID, template config.Acceptance, all Totals, no
 	return &Patch{Type: types.MergePatchType, Body: map[string]any{"status": status}, Content: timeless, owner: owner, isContested: as.IsAnother(owner)}
 }
 
-// templateStatus returns the status that a template should have, given the one that it shows.
-func templateStatus(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all Totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
-	status, wanted := shown, []metav1.Condition{AcceptedCondition(v1alpha1.ConditionAccepted, template)}
-	status.Conditions = slices.Clone(shown.Conditions)
-	if !IsShownRefused(template, shown.Conditions, v1alpha1.ConditionAccepted) {
-		status.Nodes, status.Slices, status.Devices = all.Published, int64(all.Slices), int64(all.Devices)
-		wanted = append(wanted, PublishedCondition(v1alpha1.ConditionPublished, template, all))
-	}
-	SetConditions(&status.Conditions, template.Generation, now, wanted...)
-	return status
-}
-
 // KeepsShown reports whether the status must stay as it is shown: nothing is in force here, and
 // the condition is about the newest version already.
 func KeepsShown(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
@@ -157,9 +128,8 @@ func KeepsShown(object config.Acceptance, shown []metav1.Condition, conditionTyp
 	return object.Pending != nil && condition != nil && condition.ObservedGeneration == object.Generation
 }
 
-// IsShownRefused reports whether an object of which no version is in force here is shown as
-// refused already. Another replica, or this one before a restart, wrote its counts then. They are
-// right: a refused version does not retire anything.
+// IsShownRefused reports whether an object of which no version is in force here is shown as refused already. Another
+// replica, or this one before a restart, wrote its counts then. They are right: a refused version does not retire anything.
 func IsShownRefused(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
 	condition := meta.FindStatusCondition(shown, conditionType)
 	return object.Err != nil && len(object.Templates) == 0 && condition != nil &&

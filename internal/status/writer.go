@@ -72,8 +72,7 @@ type lastWrite struct {
 	isLogged bool
 }
 
-// New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the
-// owner leads.
+// New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the owner leads.
 func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
@@ -144,39 +143,32 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 	}
 	existing := map[object]bool{}
 	for _, kind := range w.kinds {
-		w.reconcileKind(ctx, kind, isIdle, existing)
+		objects := w.acceptance(kind.Name)
+		all := w.sumOutcomes(objects)
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			totals, hasOutcome := all[name]
+			o := object{kind.Name, name, objects[name].Source.GetUID()}
+			existing[o] = true
+			if !isIdle && !hasOutcome && objects[name].Err == nil { // a node that has not been reconciled yet may have one
+				w.Changed()
+				continue
+			}
+			patch := plans[kind.Name](w.owner.Installation(), objects[name], totals, metav1.Now())
+			if patch == nil {
+				continue
+			}
+			if err := w.writePatch(ctx, kind, o, patch); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
+				w.Changed()
+			}
+		}
 	}
 	maps.DeleteFunc(w.written, func(o object, _ lastWrite) bool { return !existing[o] })
 	return nil
 }
 
-// reconcileKind writes the status of the objects of a kind, and adds them to existing. Until all
-// nodes have been reconciled, it skips objects without any outcome.
-func (w *Writer) reconcileKind(ctx context.Context, kind config.Kind, isIdle bool, existing map[object]bool) {
-	objects := w.acceptance(kind.Name)
-	all := w.sumOutcomes(objects)
-	for _, name := range slices.Sorted(maps.Keys(objects)) {
-		totals, hasOutcome := all[name]
-		o := object{kind.Name, name, objects[name].Source.GetUID()}
-		existing[o] = true
-		if !isIdle && !hasOutcome && objects[name].Err == nil {
-			w.Changed()
-			continue
-		}
-		patch := plans[kind.Name](w.owner.Installation(), objects[name], totals, metav1.Now())
-		if patch == nil || w.yieldsStatus(ctx, o, patch) {
-			continue
-		}
-		if err := w.writePatch(ctx, kind, o, patch); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
-			w.Changed()
-		}
-	}
-}
-
-// A status that somebody else has written is replaced once, and then left alone for a while. If
-// the other writer lives, it has written its status again by then; if it does not, the status was
-// out of date for no longer than that.
+// A status that somebody else has written is replaced once, and then left alone for a while. If the other writer lives, it
+// has written its status again by then; if it does not, the status was out of date for no longer than that.
 const (
 	// takeoverInterval applies to the status of another installation.
 	takeoverInterval = time.Hour
@@ -185,34 +177,23 @@ const (
 	repairInterval = 10 * time.Minute
 )
 
-// replacesForeign reports whether a write replaces what somebody else has written: the status of
-// another installation, or a change of the status that this Writer wrote last.
-func (w *Writer) replacesForeign(o object, patch *Patch) bool {
-	return patch.isContested || apiequality.Semantic.DeepEqual(w.written[o].content, patch.Content)
-}
-
-// yieldsStatus reports whether the status is left to somebody else for now.
-func (w *Writer) yieldsStatus(ctx context.Context, o object, patch *Patch) bool {
+// writePatch writes a status, and records that. A status that is applied yields to a field manager that has written one in
+// the meantime.
+func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, patch *Patch) error {
 	last, interval := w.written[o], repairInterval
 	if patch.isContested {
 		interval = takeoverInterval
 	}
-	wait := interval - time.Since(last.replacedAt)
-	if wait <= 0 || !w.replacesForeign(o, patch) {
-		return false
+	isForeign := patch.isContested || apiequality.Semantic.DeepEqual(last.content, patch.Content) // what was written last has changed since
+	if wait := interval - time.Since(last.replacedAt); isForeign && wait > 0 {
+		if !last.isLogged {
+			klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", patch.owner)
+			last.isLogged = true
+			w.written[o] = last
+		}
+		w.loop.AddAfter(struct{}{}, wait)
+		return nil
 	}
-	if !last.isLogged {
-		klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", patch.owner)
-		last.isLogged = true
-		w.written[o] = last
-	}
-	w.loop.AddAfter(struct{}{}, wait)
-	return true
-}
-
-// writePatch writes a status, and records that. A status that is applied yields to a field manager that
-// has written one in the meantime.
-func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, patch *Patch) error {
 	body, err := json.Marshal(patch.Body)
 	if err == nil {
 		_, err = w.client.Resource(kind.Resource).Patch(ctx, o.name, patch.Type, body, patch.Options, "status")
@@ -222,8 +203,7 @@ func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, pat
 	} else if err != nil {
 		return err
 	}
-	last := w.written[o]
-	if w.replacesForeign(o, patch) {
+	if isForeign {
 		last.replacedAt = time.Now()
 	}
 	last.content = patch.Content
@@ -255,7 +235,22 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 			}
 		}
 		for name, here := range merged {
-			all[name] = all[name].addOutcome(place, here)
+			totals := all[name]
+			totals.Slices += here.Slices
+			totals.Devices += here.Devices
+			switch {
+			case here.Problem != nil:
+				totals.Failing++
+				totals.Problem = cmp.Or(totals.Problem, fmt.Errorf("%s: %w", place, here.Problem))
+			case here.Slices > 0:
+				totals.Published++
+			case here.HiddenBy != "":
+				totals.Hidden++
+				totals.HiddenBy = cmp.Or(totals.HiddenBy, here.HiddenBy)
+			default:
+				totals.Waiting++
+			}
+			all[name] = totals
 		}
 	}
 	for _, template := range slices.Sorted(maps.Keys(o.unselected)) {

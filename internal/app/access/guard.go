@@ -17,17 +17,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Answers of the API server are cached for a while, so that a Prometheus that scrapes every few
-// seconds does not cost two requests each time. A user who loses the right is soon shut out. The
-// defaults of the kubelet's webhooks are similar.
+// Answers of the API server are cached for a while, so that a Prometheus that scrapes every few seconds does not cost two
+// requests each time. A user who loses the right is soon shut out. The defaults of the kubelet's webhooks are similar.
 const (
 	answerLifetime = 10 * time.Second
 	maxAnswers     = 1024
 )
 
-// Limits of requests to the API server: about new tokens from one address and from all, and for each
-// known user. So made-up tokens and paths cost the cluster little, and a client that sends them locks
-// nobody else out.
+// Limits of requests to the API server: about new tokens from one address and from all, and for each known user. So made-up
+// tokens and paths cost the cluster little, and a client that sends them locks nobody else out.
 const (
 	addressPerSecond      = 5
 	addressBurst          = 20
@@ -44,8 +42,7 @@ type Guard struct {
 	// answers are by what was asked, and strangers are the tokens of nobody. They are
 	// apart, so that strangers do not push out what is known of users.
 	answers, strangers *cache.LRUExpireCache
-	// users are the names of users by the tokens that the API server knew when it was last
-	// asked.
+	// users are the names of users by the tokens that the API server knew when it was last asked.
 	users *cache.LRUExpireCache
 	// byUser, byAddress and byAllAddresses bound how often the API server is asked: about tokens of known users, and about
 	// others.
@@ -53,8 +50,7 @@ type Guard struct {
 	byAllAddresses    flowcontrol.PassiveRateLimiter
 }
 
-// NewGuard makes a Guard that asks by a client, which must be allowed to create
-// TokenReviews and SubjectAccessReviews.
+// NewGuard makes a Guard that asks by a client, which must be allowed to create TokenReviews and SubjectAccessReviews.
 func NewGuard(client kubernetes.Interface) *Guard {
 	return &Guard{
 		client:         client,

@@ -11,11 +11,9 @@ import (
 )
 
 const (
-	// maxClients bounds the clients that a Limiter remembers. A forgotten client has its whole
-	// budget again.
+	// maxClients bounds the clients that a Limiter remembers. A forgotten client has its whole budget again.
 	maxClients = 4096
-	// clientLifetime is how long a client without requests is remembered, which is longer than any
-	// budget takes to fill.
+	// clientLifetime is how long a client without requests is remembered, which is longer than any budget takes to fill.
 	clientLifetime = time.Minute
 )
 
@@ -74,8 +72,7 @@ func ClientOf(r *http.Request) string {
 	return addressOf(r)
 }
 
-// addressOf returns the client's address. Of an IPv6 address it returns the network, since a client
-// has all addresses of it.
+// addressOf returns the client's address. Of an IPv6 address it returns the network, since a client has all addresses of it.
 func addressOf(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -2,15 +2,18 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
 // WithdrawDelay is how long a claim without consumers keeps its entries. The claim controller usually
@@ -45,7 +48,7 @@ type ClaimView struct {
 type Nodes interface {
 	// Has reports whether the node is a fake one.
 	Has(name string) bool
-	// Others reports whether another kwok-dra may act for the node.
+	// MayBeForeign reports whether another kwok-dra may act for the node.
 	MayBeForeign(name string) bool
 }
 
@@ -64,8 +67,7 @@ type ClaimMemory struct {
 
 // ClaimPlan is what a claim needs now.
 type ClaimPlan struct {
-	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the
-	// Pods that they lack.
+	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the Pods that they lack.
 	NeedsUncached bool
 	Write         *ClaimWrite
 	// Wait is the time until the next look at the claim, or 0 if only a change makes one necessary.
@@ -98,25 +100,31 @@ func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, erro
 		return bind, err
 	}
 	v.Memory = bind.Memory
-	plan := v.planEntries(now)
+	plan := v.planWithdrawal(now)
+	if v.hasConsumers() && v.Driver != nil && v.Claim.Status.Allocation != nil && facts.ManagedBy(v.Claim, facts.Manager) {
+		// The entries may name other Pods than those that the claim is prepared for. They describe the node of the oldest Pod, so
+		// they stay the same for as long as that Pod does. Where templates have changed since, what was reported stays.
+		if want, failed := v.Driver.Entries(v.Claim, v.Users); failed == nil && want.NamePods && !want.Shown() {
+			plan.Write = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
+		}
+	}
 	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
 		plan.Wait = bind.Wait
 	}
 	return plan, err
 }
 
-// planEntries withdraws the entries of a claim without consumers, and refreshes the Pod names in the
-// entries of a claim that has some.
-func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
+// planWithdrawal withdraws the entries of a claim without consumers.
+func (v *ClaimView) planWithdrawal(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	hasEntries, hasConditions := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
-	isUsed := v.hasConsumers()
-	isUsedElsewhere := slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
-	if isUsed || !hasEntries && !hasConditions || isUsedElsewhere {
+	node := facts.NodeOf(v.Claim)
+	isOnForeignNode := node != "" && node != v.Memory.Node && v.Nodes.MayBeForeign(node)
+	isForeign := func(pod *corev1.Pod) bool { // another kwok-dra may act for the Pod
+		return pod.Spec.NodeName != "" && v.Nodes.MayBeForeign(pod.Spec.NodeName) && (node == "" || isOnForeignNode)
+	}
+	if v.hasConsumers() || !hasEntries && !hasConditions || slices.ContainsFunc(v.Consumers, isForeign) {
 		plan.Memory.UnusedSince = time.Time{}
-		if isUsed {
-			plan.Write = v.planRename()
-		}
 		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !facts.NamesClaim(pod, v.Claim) }) {
 			plan.Wait = bindingPollInterval // the end of a Pod that does not name the claim brings no event
 		}
@@ -126,14 +134,15 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 		plan.Memory.UnusedSince = now
 	}
 	delay := WithdrawDelay
-	if v.isOnForeignNode() {
+	if isOnForeignNode {
 		delay = OthersDelay
 	}
 	plan.Wait = max(0, delay-now.Sub(plan.Memory.UnusedSince))
 	// Another kwok-dra may have prepared the claim for a Pod that the cache lacks, and a running Pod gets its entries only once.
 	mayUse := func(pod *corev1.Pod) bool {
-		return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
+		return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || isForeign(pod))
 	}
+	_, isBeingBound := v.unboundPods()
 	switch {
 	case plan.Wait > 0:
 	case v.Uncached == nil:
@@ -142,7 +151,7 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 		plan.Wait = WithdrawDelay // the cache of Pods lags
 	case hasEntries:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event requeues the claim for the binding conditions
-	case v.isBeingBound():
+	case isBeingBound:
 		plan.Wait = bindingPollInterval // an unbound Pod is not cached, so its end brings no event
 	default:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.BindingManager}
@@ -155,26 +164,91 @@ func (v *ClaimView) hasConsumers() bool {
 	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
 }
 
-// isOnForeignNode reports whether the claim is allocated on a node that may belong to another kwok-dra.
-func (v *ClaimView) isOnForeignNode() bool {
+// planBinding sets the binding conditions of the devices of a Pod that is being bound (KEP-5007). The scheduler binds the
+// Pod once all conditions are True, and gives the devices back once a failure condition is True.
+func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
+	plan := ClaimPlan{Memory: v.Memory}
+	if !facts.HasBindingConditions(v.Claim) {
+		return plan, nil
+	}
+	results, isPending := v.ownBindingResults()
+	if !isPending {
+		return plan, nil
+	}
+	// The scheduler records the time of each allocation with binding conditions; one without a time counts as old. If the
+	// scheduler's clock is ahead, the time counts from when the allocation was first seen.
+	if at, m := v.Claim.Status.Allocation.AllocationTimestamp, &plan.Memory; at != nil {
+		if !at.Equal(&m.allocated) {
+			m.allocated, m.seen = *at, now
+		}
+		if plan.Wait = max(0, v.Set.BindingDelay-max(now.Sub(at.Time), now.Sub(m.seen))); plan.Wait > 0 {
+			return plan, nil
+		}
+	}
+	if v.Uncached == nil {
+		plan.NeedsUncached = true
+		return plan, nil
+	}
+	unbound, isBeingBound := v.unboundPods()
+	if !isBeingBound && !v.hasConsumers() {
+		return plan, nil // without a Pod that waits, the conditions would be withdrawn again
+	}
+	failure := ""
+	for _, pod := range unbound {
+		fails, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+		if err != nil {
+			return plan, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if fails {
+			failure = simulatedFailureText(pod)
+			break
+		}
+	}
+	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
+	for _, result := range results {
+		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
+	}
+	return plan, nil
+}
+
+// ownBindingResults lists the devices with binding conditions that kwok-dra sets: on a fake node those of drivers with
+// templates, and before a node is chosen those in pools that nodes share. It reports whether the scheduler waits for any.
+func (v *ClaimView) ownBindingResults() (own []resourcev1.DeviceRequestAllocationResult, isPending bool) {
 	node := facts.NodeOf(v.Claim)
-	return node != "" && node != v.Memory.Node && v.Nodes.MayBeForeign(node)
+	isFake := v.Nodes.Has(node)
+	for _, result := range v.Claim.Status.Allocation.Devices.Results {
+		isOwn := isFake && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
+		if !isOwn || len(result.BindingConditions) == 0 {
+			continue
+		}
+		own = append(own, result)
+		entry := facts.EntryOf(v.Claim, facts.ResultID(&result))
+		isTrue := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
+		isMissing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
+		isPending = isPending || isMissing && !slices.ContainsFunc(result.BindingFailureConditions, isTrue)
+	}
+	return own, isPending
 }
 
-// isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
-func (v *ClaimView) isForeignNode(node string) bool {
-	return node != "" && v.Nodes.MayBeForeign(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
+// bindingEntry sets all binding conditions of a device, or with a failure its first failure condition.
+func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
+	entry := facts.EntryFor(result)
+	kinds, reason, message := result.BindingConditions, "Bound", "device is ready to be bound"
+	if failure != "" && len(result.BindingFailureConditions) > 0 {
+		kinds, reason, message = result.BindingFailureConditions[:1], "BindingFailed", failure
+	}
+	for _, kind := range kinds {
+		entry.Conditions = append(entry.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		})
+	}
+	return entry
 }
 
-// planRename writes a claim whose entries name other Pods than those it is prepared for. The entries
-// describe the node of the oldest Pod, so they stay the same for as long as that Pod does.
-func (v *ClaimView) planRename() *ClaimWrite {
-	if v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
-		return nil
-	}
-	want, err := v.Driver.Entries(v.Claim, v.Users)
-	if err != nil || !want.NamePods || want.Shown() { // where templates have changed since, what was reported stays
-		return nil
-	}
-	return &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
+// unboundPods lists the Pods that the claim is reserved for and that are not bound. The cache has only bound Pods. It reports
+// whether the scheduler may be binding a Pod that uses the claim: one of these, or a Pod of a PodGroup.
+func (v *ClaimView) unboundPods() (unbound []*corev1.Pod, isBeingBound bool) {
+	unbound = slices.DeleteFunc(slices.Clone(v.Uncached), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
+	isGroup := func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) }
+	return unbound, len(unbound) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, isGroup)
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
-// Driver is what is known of the DRA drivers of one node in one look at a Pod. Asking it changes nothing,
-// and it never waits: if a driver that is a process has to be asked, the plan has a Call, and a later
-// look has the answer.
+// Driver is what is known of the DRA drivers of one node in one look at a Pod. Asking it changes nothing, and it never
+// waits: if a driver that is a process has to be asked, the plan has a Call, and a later look has the answer.
 type Driver interface {
 	// Has reports whether the Driver answers for the driver of that name. Plans ignore all others.
 	Has(driver string) bool

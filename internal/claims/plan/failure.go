@@ -76,15 +76,13 @@ func NewLastFailure(v *PodView, failure *Failure, retry time.Time) *LastFailure 
 	return &LastFailure{retry: retry, reason: failure.Reason, edition: podEdition(v.Pod), set: v.Set}
 }
 
-// podEdition changes with each edit of a Pod for which the kubelet syncs it at once, which is any but one
-// of its status.
+// podEdition changes with each edit of a Pod for which the kubelet syncs it at once, which is any but one of its status.
 func podEdition(pod *corev1.Pod) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Generation: pod.Generation, Labels: pod.Labels, Annotations: pod.Annotations}
 }
 
-// remainingDelay returns how long the Pod has to wait for the retry. A simulated failure ends as soon as
-// failWhen no longer selects the Pod, others with an edit of the Pod, and those that the configuration
-// causes with an edit of that too.
+// remainingDelay returns how long the Pod has to wait for the retry. A simulated failure ends as soon as failWhen no longer
+// selects the Pod, others with an edit of the Pod, and those that the configuration causes with an edit of that too.
 func (f *LastFailure) remainingDelay(v *PodView, fails bool, now time.Time) time.Duration {
 	switch {
 	case f == nil,

@@ -20,22 +20,13 @@ func (v *PodView) healthPatch() *Patch {
 	if v.HealthDropped || v.Pod.Status.Phase != corev1.PodRunning || !v.Set.Faithful && !v.Driver.ReportsHealth() {
 		return nil
 	}
-	want, err := v.healthByContainer()
-	if err != nil || want == nil { // templates that cannot be rendered now are reported on the node, and refused ones on themselves
-		return nil
-	}
-	return newHealthPatch(v.Pod, want)
-}
-
-// healthByContainer maps containers to the health of the claims that they name. It is nil if nothing is
-// shown. No container names the claim for extended resources, and the kubelet does not show its health.
-func (v *PodView) healthByContainer() (map[string][]corev1.ResourceStatus, error) {
-	claims, all, isShown := v.claimsByName(), map[string][]corev1.ResourceStatus{}, v.Set.Faithful
+	// No container names the claim for extended resources, and the kubelet does not show its health.
+	all, isShown := map[string][]corev1.ResourceStatus{}, v.Set.Faithful
 	for _, container := range v.Pod.Spec.Containers {
 		for _, named := range container.Resources.Claims {
-			resources, reported, err := v.requestHealth(claims[named.Name], named.Request)
-			if err != nil {
-				return nil, err
+			resources, reported, err := v.requestHealth(named)
+			if err != nil { // templates that cannot be rendered now are reported on the node, and refused ones on themselves
+				return nil
 			}
 			isShown = isShown || reported
 			if len(resources) == 0 {
@@ -49,34 +40,25 @@ func (v *PodView) healthByContainer() (map[string][]corev1.ResourceStatus, error
 		}
 	}
 	if !isShown {
-		return nil, nil
+		return nil
 	}
-	return all, nil
+	return newHealthPatch(v.Pod, all)
 }
 
-// claimsByName maps the Pod's own names of its allocated claims to the claims.
-func (v *PodView) claimsByName() map[string]*resourcev1.ResourceClaim {
-	claims := map[string]*resourcev1.ResourceClaim{}
-	for _, podClaim := range v.Pod.Spec.ResourceClaims {
-		name, _, err := resourceclaim.Name(v.Pod, &podClaim)
-		if err != nil || name == nil {
-			continue
-		}
-		if claim := v.Claims.Known[*name]; claim != nil && claim.Status.Allocation != nil {
-			claims[podClaim.Name] = claim
+// requestHealth lists the health of the devices of an allocated claim that a container names: those of one request, or all.
+// Reported says that it includes health that a driver has reported.
+func (v *PodView) requestHealth(named corev1.ResourceClaim) (all []corev1.ResourceHealth, reported bool, err error) {
+	var claim *resourcev1.ResourceClaim
+	if i := slices.IndexFunc(v.Pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == named.Name }); i >= 0 {
+		if name, _, err := resourceclaim.Name(v.Pod, &v.Pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+			claim = v.Claims.Known[*name]
 		}
 	}
-	return claims
-}
-
-// requestHealth lists the health of the devices of a request, or of all requests for "". Reported says
-// that it includes health that a driver has reported.
-func (v *PodView) requestHealth(claim *resourcev1.ResourceClaim, request string) (all []corev1.ResourceHealth, reported bool, err error) {
-	if claim == nil {
+	if claim == nil || claim.Status.Allocation == nil {
 		return nil, false, nil
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if request != "" && resourceclaim.BaseRequestRef(result.Request) != resourceclaim.BaseRequestRef(request) {
+		if named.Request != "" && resourceclaim.BaseRequestRef(result.Request) != resourceclaim.BaseRequestRef(named.Request) {
 			continue
 		}
 		health, err := v.Driver.Health(v.Pod, claim, &result)
@@ -101,9 +83,8 @@ type patchOperation struct {
 	Value     any    `json:"value"`
 }
 
-// newHealthPatch makes a JSON patch, or nil if nothing changes. The list of container statuses is atomic,
-// so a merge patch would replace it. The tests in the patch protect another Pod of the name, and another
-// container.
+// newHealthPatch makes a JSON patch, or nil if nothing changes. The list of container statuses is atomic, so a merge patch
+// would replace it. The tests in the patch protect another Pod of the name, and another container.
 func newHealthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) *Patch {
 	operations := []patchOperation{{"test", "/metadata/uid", pod.UID}}
 	for i, status := range pod.Status.ContainerStatuses {

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -74,6 +75,35 @@ type PodPlan struct {
 	Wait time.Duration
 }
 
+// Need is what a plan for a Pod lacks. It has to be read from the API server before the plan is made
+// again. Looks at claims and drivers return it as an error.
+type Need struct {
+	// LiveView asks for a view that rests on the API server, since the caches may lag.
+	LiveView bool
+	// Claim is the name of a claim of the Pod that a live view lacks.
+	Claim string
+	// Slices is a driver of which a live view does not know whether it has slices on the node.
+	Slices string
+}
+
+// Error names what has to be read.
+func (n *Need) Error() string {
+	return fmt.Sprintf("not read from the API server: %+v", *n)
+}
+
+// Live is what was read from the API server in one look at a Pod.
+type Live struct {
+	// Claims maps the names of claims that were read to the claims, or to nil where there is none.
+	Claims map[string]*resourcev1.ResourceClaim
+	// HaveSlices says for each driver that was looked up whether it has slices on the node.
+	HaveSlices map[string]bool
+}
+
+// NewLive returns a Live before anything was read.
+func NewLive() *Live {
+	return &Live{Claims: map[string]*resourcev1.ResourceClaim{}, HaveSlices: map[string]bool{}}
+}
+
 // ForPod works out what a Pod and its claims need now. A non-nil error means that something could not be
 // evaluated; what a kubelet would report is a Failure of the plan.
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
@@ -138,7 +168,17 @@ func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time
 	if err != nil || v.Standby(claims) { // the caches may have lacked a claim
 		return plan, err
 	}
-	switch answer, err := v.askDrivers(claims, fails); {
+	answer, err := v.Driver.Prepare(claims)
+	if fails && err == nil {
+		has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
+		first := slices.IndexFunc(claims, func(claim *resourcev1.ResourceClaim) bool { // the first claim that a driver would prepare
+			return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has)
+		})
+		if first >= 0 {
+			err = Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claims[first].Name, simulatedFailureText(v.Pod))
+		}
+	}
+	switch {
 	case err != nil, answer == Outstanding:
 		return plan, err
 	case answer == NotAsked:
@@ -221,22 +261,6 @@ func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	})
 }
 
-// askDrivers returns how far the drivers are with preparing claims. If failWhen selects the Pod, the first claim that a driver
-// would prepare fails.
-func (v *PodView) askDrivers(claims []*resourcev1.ResourceClaim, fails bool) (Answer, error) {
-	answer, err := v.Driver.Prepare(claims)
-	if err != nil || !fails {
-		return answer, err
-	}
-	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
-	for _, claim := range claims {
-		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
-			return answer, Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
-		}
-	}
-	return answer, nil
-}
-
 // unprepareRetryInterval is how long after a failure drivers are asked again to unprepare claims
 // (backOffPeriod in internal/extensions/realdrivers/kubelet).
 const unprepareRetryInterval = 10 * time.Second
@@ -244,8 +268,8 @@ const unprepareRetryInterval = 10 * time.Second
 // planUnprepare unprepares the claims of a Pod that ends. Like a driver it writes nothing to the claims.
 // With faithful status the Pod shows it, like a kubelet's, once all drivers have answered.
 func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	showsStatus := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
-	matched := v.Set.Faithful || facts.IsTerminal(v.Pod)
+	isPrepared, matched := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue, v.Set.Faithful || facts.IsTerminal(v.Pod)
+	showsStatus := isPrepared && v.Set.Faithful
 	if showsStatus {
 		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
@@ -254,7 +278,17 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 	if !matched {
 		return plan, nil
 	}
-	answer, err := v.Driver.Unprepare(v.lastUsedClaims())
+	// The kubelet asks only the drivers of claims that are prepared for no other Pod on the node.
+	var last []*resourcev1.ResourceClaim
+	if isPrepared && !v.Memory.Ended {
+		isOther := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
+		for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
+			if claim := v.Claims.Known[name]; claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), isOther) {
+				last = append(last, claim)
+			}
+		}
+	}
+	answer, err := v.Driver.Unprepare(last)
 	failure, failed := errors.AsType[*Failure](err)
 	switch {
 	case failed && v.Claims.Live == nil && !v.Memory.UnprepareFailed:
@@ -272,23 +306,6 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 		plan.Unprepared = true
 	}
 	return plan, nil
-}
-
-// lastUsedClaims lists the claims that are prepared for the Pod and for no other Pod on its node. The
-// kubelet asks the drivers of these to unprepare them.
-func (v *PodView) lastUsedClaims() []*resourcev1.ResourceClaim {
-	if facts.ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
-		return nil
-	}
-	var last []*resourcev1.ResourceClaim
-	for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
-		claim := v.Claims.Known[name]
-		isOther := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
-		if claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), isOther) {
-			last = append(last, claim)
-		}
-	}
-	return last
 }
 
 // waitingPatch gives a Pod the status of a Pod that waits for its claims. It is nil if the Pod has that

@@ -11,24 +11,27 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
-// NeedsUpdate reports whether the manager has written the claim by an update before. Server-side apply
-// cannot withdraw what was written that way.
-func (w *ClaimWrite) NeedsUpdate(claim *resourcev1.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.ManagedFields, func(field metav1.ManagedFieldsEntry) bool {
-		return field.Manager == w.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
-	})
-}
-
 // Replace changes a claim as a server-side apply of the write would. The claim must have all its managed
 // fields, and the entries to write their times.
 func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
-	owned := w.ownedEntries(claim)
+	owned, isBinding := w.ownedEntries(claim), w.Manager == facts.BindingManager
 	wanted := func(id facts.DeviceID) bool {
 		return slices.ContainsFunc(w.Entries, func(e resourcev1.AllocatedDeviceStatus) bool { return facts.EntryID(&e) == id })
 	}
 	for _, id := range owned {
-		if entry := facts.EntryOf(claim, id); entry != nil {
-			w.clearEntry(claim, entry)
+		entry := facts.EntryOf(claim, id)
+		if entry == nil {
+			continue
+		}
+		isBindingCondition := func(kind string) bool {
+			return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+				return facts.ResultID(&result) == id && (slices.Contains(result.BindingConditions, kind) || slices.Contains(result.BindingFailureConditions, kind))
+			})
+		}
+		// Binding conditions belong to one manager, everything else to the other.
+		entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool { return isBindingCondition(c.Type) == isBinding })
+		if !isBinding {
+			entry.Data, entry.NetworkData = nil, nil
 		}
 	}
 	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool {
@@ -78,20 +81,4 @@ func (w *ClaimWrite) ownedEntries(claim *resourcev1.ResourceClaim) []facts.Devic
 		}
 	}
 	return ids
-}
-
-// clearEntry removes from an entry what belongs to the manager: binding conditions, or everything else.
-func (w *ClaimWrite) clearEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
-	ofBinding := func(kind string) bool {
-		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
-			return facts.ResultID(&result) == facts.EntryID(entry) &&
-				(slices.Contains(result.BindingConditions, kind) || slices.Contains(result.BindingFailureConditions, kind))
-		})
-	}
-	entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool {
-		return ofBinding(c.Type) == (w.Manager == facts.BindingManager)
-	})
-	if w.Manager == facts.Manager {
-		entry.Data, entry.NetworkData = nil, nil
-	}
 }

@@ -100,11 +100,23 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 	}
 	options := resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}
 	resources.Requests, resources.Limits = resource.PodRequests(pod, options), resource.PodLimits(pod, options)
+	// The node's first address, internal before external ones, and the first of the other family (GetNodeHostIPs in
+	// pkg/util/node). The API server accepts no more.
+	var hostIPs []corev1.HostIP
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, address := range node.Status.Addresses {
+			if ip := net.ParseIP(address.Address); address.Type == kind && ip != nil {
+				hostIPs = append(hostIPs, corev1.HostIP{IP: ip.String()})
+			}
+		}
+	}
+	isIPv6 := func(ip corev1.HostIP) bool { return strings.Contains(ip.IP, ":") }
+	hostIPs = slices.CompactFunc(hostIPs, func(a, b corev1.HostIP) bool { return isIPv6(a) == isIPv6(b) })
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
 		StartTime:             &metav1.Time{Time: now},
-		HostIPs:               hostIPs(node),
+		HostIPs:               hostIPs[:min(2, len(hostIPs))],
 		Conditions:            conditions,
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
@@ -115,22 +127,6 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		status.HostIP = status.HostIPs[0].IP
 	}
 	return status
-}
-
-// hostIPs returns the node's first address, internal before external ones, and the first address of the
-// other family (GetNodeHostIPs in pkg/util/node). The API server accepts no more.
-func hostIPs(node *corev1.Node) []corev1.HostIP {
-	var ips []corev1.HostIP
-	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
-		for _, address := range node.Status.Addresses {
-			if ip := net.ParseIP(address.Address); address.Type == kind && ip != nil {
-				ips = append(ips, corev1.HostIP{IP: ip.String()})
-			}
-		}
-	}
-	isIPv6 := func(ip corev1.HostIP) bool { return strings.Contains(ip.IP, ":") }
-	ips = slices.CompactFunc(ips, func(a, b corev1.HostIP) bool { return isIPv6(a) == isIPv6(b) })
-	return ips[:min(2, len(ips))]
 }
 
 func containerNames(containers []corev1.Container) []string {
@@ -149,26 +145,18 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 			Image:   containers[i].Image,
 			State:   corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
 			Started: new(false),
-			// Stages keep these.
-			VolumeMounts: volumeMounts(containers[i].VolumeMounts),
 		}
-	}
-	return statuses
-}
-
-// volumeMounts converts mounts to those of a container's status. A fake node has no runtime, so mounts
-// are recursively read-only only where the Pod requires it.
-func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
-	var statuses []corev1.VolumeMountStatus
-	for _, mount := range mounts {
-		status := corev1.VolumeMountStatus{Name: mount.Name, MountPath: mount.MountPath, ReadOnly: mount.ReadOnly}
-		if mount.ReadOnly {
-			status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
-			if mode := mount.RecursiveReadOnly; mode != nil && *mode == corev1.RecursiveReadOnlyEnabled {
+		// Stages keep the mounts. A fake node has no runtime, so they are recursively read-only only where the Pod requires it.
+		for _, mount := range containers[i].VolumeMounts {
+			status := corev1.VolumeMountStatus{Name: mount.Name, MountPath: mount.MountPath, ReadOnly: mount.ReadOnly}
+			switch mode := mount.RecursiveReadOnly; {
+			case mount.ReadOnly && mode != nil && *mode == corev1.RecursiveReadOnlyEnabled:
 				status.RecursiveReadOnly = mode
+			case mount.ReadOnly:
+				status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
 			}
+			statuses[i].VolumeMounts = append(statuses[i].VolumeMounts, status)
 		}
-		statuses = append(statuses, status)
 	}
 	return statuses
 }
