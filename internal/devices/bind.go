@@ -3,11 +3,13 @@ package devices
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -144,19 +146,32 @@ var samplePod = PodData{
 // that the Pod gives, and is rendered with the Pod.
 func (t *Template) BindTo(pod *BoundPod) (*Template, error) {
 	sized := t
-	if t.counts != nil {
+	if c := t.counts; c != nil {
+		renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
+		numbers := make([]int32, len(c.texts))
+		for i := range c.texts {
+			text, err := renderer.Render(&c.texts[i], nil)
+			if err != nil {
+				return nil, err
+			}
+			number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+			if err != nil || number < 0 {
+				return nil, field.Invalid(c.texts[i].Path, text, "must yield a number of devices, 0 to 10,000")
+			}
+			numbers[i] = int32(number)
+		}
 		var err error
-		if sized, err = t.counts.compileFor(t, pod); err != nil {
+		if sized, err = c.compileSize(t, numbers); err != nil {
 			return nil, err
 		}
 	}
 	bound, spec := *sized, *sized.ResourcePoolTemplateSpec
 	bound.pod, bound.ResourcePoolTemplateSpec = pod, &spec
 	driver, err := bound.newRenderer(nil).Render(&bound.driver, nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case strings.Contains(driver, gotemplate.NoValue):
+	}
+	if strings.Contains(driver, gotemplate.NoValue) {
 		return nil, missingField(&bound.driver)
 	}
 	if errs := validation.ValidateDriver(driver, bound.driver.Path); len(errs) > 0 {

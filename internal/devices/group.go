@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,6 +40,13 @@ type device struct {
 	data map[string]any
 }
 
+// deviceValue is a value of devices that is rendered.
+type deviceValue struct {
+	gotemplate.Text
+
+	set func(device *resourcev1.Device, text string) error
+}
+
 // newGroup makes a group without devices of a validated template.
 func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
 	g := &group{common: resourcev1.Device{
@@ -51,14 +59,13 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
 		AllNodes:                 d.AllNodes,
 		NodeAllocatableResources: d.NodeAllocatableResources,
 	}}
-	g.addAttributes(d.Attributes, path.Child("attributes"))
-	g.addCapacity(d.Capacity, path.Child("capacity"))
+	g.addValues(d.Attributes, d.Capacity, path)
 	return g
 }
 
-func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) {
+func (g *group) addValues(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacity map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		g.addValue(attributes[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+		g.addValue(attributes[name].Value, path.Child("attributes").Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveAttribute(attributes[name], text)
 			if device.Attributes == nil {
 				device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
@@ -67,11 +74,8 @@ func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.A
 			return err
 		})
 	}
-}
-
-func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {
-		g.addValue(capacity[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+		g.addValue(capacity[name].Value, path.Child("capacity").Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveCapacity(capacity[name], text)
 			device.Capacity = maps.Clone(device.Capacity) // the devices share it, and few have rendered capacity
 			if device.Capacity == nil {
@@ -107,16 +111,29 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 	data := g.dataOf(0)
 	maps.Copy(data, sample)
 	for _, v := range values {
-		problems := v.Check(data)
-		switch {
-		case len(problems) > 0:
-		case !v.IsLiteral() && (v.Reads("Node") || v.Reads("DriverPod")):
-			problems = v.checkLiteralParts()
-			g.values = append(g.values, v)
-		default:
-			problems = g.setValue(&v)
+		if problems := v.Check(data); len(problems) > 0 {
+			errs = append(errs, problems...)
+			continue
 		}
+		if !v.IsLiteral() && (v.Reads("Node") || v.Reads("DriverPod")) {
+			errs = append(errs, v.checkLiteralParts()...)
+			g.values = append(g.values, v)
+			continue
+		}
+		texts, problems := renderForEach(&v.Text, len(g.devices), g.dataOf)
 		errs = append(errs, problems...)
+		for i, text := range texts {
+			device := g.devices[i]
+			device.Attributes = maps.Clone(device.Attributes)
+			err := v.set(&device.Device, text)
+			if strings.Contains(text, gotemplate.NoValue) {
+				err = errors.New("reads what is not there; give a fallback with or")
+			}
+			if err != nil {
+				errs = append(errs, v.Refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))...)
+				break
+			}
+		}
 	}
 	if len(g.values) > 0 {
 		for i, device := range g.devices {
@@ -126,29 +143,50 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// setValue renders a value for each device, and sets it.
-func (g *group) setValue(v *deviceValue) field.ErrorList {
-	texts, errs := renderForEach(&v.Text, len(g.devices), g.dataOf)
-	for i, text := range texts {
-		device := g.devices[i]
-		device.Attributes = maps.Clone(device.Attributes)
-		err := v.set(&device.Device, text)
-		if strings.Contains(text, gotemplate.NoValue) {
-			err = errors.New("reads what is not there; give a fallback with or")
+// sampleResults are results of actions, one for each type of value.
+var sampleResults = []string{"1", "true", "1.0", "1.0.0", "1Gi", ""}
+
+// checkLiteralParts refuses a template whose text around the actions makes every value wrong, such
+// as "abc{{ .Node.metadata.labels.index }}" for an integer.
+func (v *deviceValue) checkLiteralParts() field.ErrorList {
+	var first error
+	for _, result := range sampleResults {
+		text, ok := v.FillActions(result)
+		if !ok {
+			return nil
 		}
-		if err != nil {
-			return v.Refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
+		err := v.set(&resourcev1.Device{}, text)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = fmt.Errorf("yields such as %q: %w", text, err)
 		}
 	}
-	return errs
+	return v.Refuse(first.Error())
 }
 
-func (g *group) deviceNames() []string {
-	names := make([]string, len(g.devices))
-	for i, device := range g.devices {
-		names[i] = device.Name
+// missingField is the error of a text that reads a field which the Node or the driver Pod lacks.
+func missingField(text *gotemplate.Text) error {
+	owner, example := "Node", "{{ or .Node.metadata.labels.zone \"none\" }}"
+	if strings.Contains(text.Source, "DriverPod") {
+		owner, example = "driver Pod", "{{ or .DriverPod.env.DRIVER_NAME \"gpu.example.com\" }}"
+		if strings.Contains(text.Source, "Node") {
+			owner = "Node or the driver Pod"
+		}
 	}
-	return names
+	return field.Invalid(text.Path, text.Source, "the "+owner+" lacks a field that this reads; give a fallback, for example "+example)
+}
+
+// readsNode matches a template that reads the Node.
+var readsNode = regexp.MustCompile(`{{[^}]*\.Node\b`)
+
+// refuseNode refuses a text that reads the Node where there is none.
+func refuseNode(text *gotemplate.Text, why string) field.ErrorList {
+	if !readsNode.MatchString(text.Source) {
+		return nil
+	}
+	return text.Refuse("must not read .Node; it " + why)
 }
 
 // dataOf is what the values of a device see besides the Node and the driver Pod.

@@ -35,12 +35,32 @@ func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.Partiti
 	})
 	inherited.Capacity = nil
 	g := newGroup(&inherited, devicePath)
-	uuid, has := d.Attributes[v1alpha1.AttributeUUID]
-	if has && uuid.Type == v1alpha1.AttributeString {
-		g.values = append(g.values, deriveUUIDs(p.Attributes, uuid, devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))))
+	uuid := d.Attributes[v1alpha1.AttributeUUID]
+	_, hasUUID := p.Attributes[v1alpha1.AttributeUUID]
+	_, hasParent := p.Attributes[v1alpha1.AttributeParentUUID]
+	deriveUUIDs := func(device *resourcev1.Device, text string) error {
+		parent, err := validation.ResolveAttribute(uuid, text)
+		if err != nil {
+			return err
+		}
+		if device.Attributes == nil {
+			device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+		}
+		if !hasParent {
+			device.Attributes[v1alpha1.AttributeParentUUID] = parent
+		}
+		if hasUUID {
+			return nil
+		}
+		derived, err := gotemplate.UUID(text, device.Name)
+		device.Attributes[v1alpha1.AttributeUUID] = resourcev1.DeviceAttribute{StringValue: &derived}
+		return err
 	}
-	g.addAttributes(p.Attributes, path.Child("attributes"))
-	g.addCapacity(p.Capacity, path.Child("capacity"))
+	if uuid.Type == v1alpha1.AttributeString {
+		at := devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))
+		g.values = append(g.values, deviceValue{Text: gotemplate.Text{Path: at, Source: uuid.Value}, set: deriveUUIDs})
+	}
+	g.addValues(p.Attributes, p.Capacity, path)
 	g.partitions, g.placements = p.Number(), p.Placements
 	for _, parent := range whole.devices {
 		for i := range g.partitions {
@@ -56,29 +76,4 @@ func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.Partiti
 		}
 	}
 	return g
-}
-
-// deriveUUIDs derives the UUID of a partition from that of the whole device, unless the partition
-// has its own.
-func deriveUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1alpha1.Attribute, path *field.Path) deviceValue {
-	_, hasParent := own[v1alpha1.AttributeParentUUID]
-	_, hasOwn := own[v1alpha1.AttributeUUID]
-	return deviceValue{Text: gotemplate.Text{Path: path, Source: uuid.Value}, set: func(device *resourcev1.Device, text string) error {
-		parent, err := validation.ResolveAttribute(uuid, text)
-		if err != nil {
-			return err
-		}
-		if device.Attributes == nil {
-			device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
-		}
-		if !hasParent {
-			device.Attributes[v1alpha1.AttributeParentUUID] = parent
-		}
-		if hasOwn {
-			return nil
-		}
-		derived, err := gotemplate.UUID(text, device.Name)
-		device.Attributes[v1alpha1.AttributeUUID] = resourcev1.DeviceAttribute{StringValue: &derived}
-		return err
-	}}
 }

@@ -127,11 +127,11 @@ func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resour
 		return nil
 	}
 	template, err := d.Lookup.Template(result)
-	if err != nil || template.Parameters == nil {
+	if err != nil || template.CheckParameters == nil {
 		return nil //nolint:nilerr // Entries reports it
 	}
 	for _, parameters := range ParametersFor(claim, result) {
-		if err := template.Parameters.Check(result.Driver, parameters.Raw); err != nil {
+		if err := template.CheckParameters(result.Driver, parameters.Raw); err != nil {
 			return plan.Failed(plan.ReasonParameters, "NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim %s: %w", claim.Name, claim.UID, err)
 		}
 	}
