@@ -2,7 +2,6 @@ package devices
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,27 +97,13 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	return bound
 }
 
-// Claimed returns the templates that allocated devices may be from. Those of drivers without a
-// connection are among them, if the driver's name is known.
-func (b *Bound) Claimed() []*Template {
-	all := slices.Clone(b.Templates)
-	for _, down := range b.Down {
-		all = append(all, down.Template)
-	}
-	for _, t := range b.Absent {
-		named := func(other *Template) bool { return other.Name == t.Name }
-		if !t.NamesDriver() && !slices.ContainsFunc(all, named) {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
 // BoundPod is a driver Pod that a template is bound to.
 type BoundPod struct {
-	// Ready reports whether the Pod has been Ready since its plugin runs.
+	// Ready reports whether the Pod has been Ready since its plugin runs. It is true for a template
+	// that is not bound.
 	Ready bool
-	// Data returns the PodData of the Pod, encoded as JSON and decoded.
+	// Data returns the PodData of the Pod, encoded as JSON and decoded. It is nil for a template that
+	// is not bound.
 	Data func() (any, error)
 }
 
@@ -144,7 +129,7 @@ var samplePod = PodData{
 
 // BindTo copies a template with driverPod for one Pod: the copy has the name and the number of devices
 // that the Pod gives, and is rendered with the Pod.
-func (t *Template) BindTo(pod *BoundPod) (*Template, error) {
+func (t *Template) BindTo(pod BoundPod) (*Template, error) {
 	sized := t
 	if c := t.counts; c != nil {
 		renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
@@ -166,7 +151,7 @@ func (t *Template) BindTo(pod *BoundPod) (*Template, error) {
 		}
 	}
 	bound, spec := *sized, *sized.ResourcePoolTemplateSpec
-	bound.pod, bound.ResourcePoolTemplateSpec = pod, &spec
+	bound.Pod, bound.ResourcePoolTemplateSpec = pod, &spec
 	driver, err := bound.newRenderer(nil).Render(&bound.driver, nil)
 	if err != nil {
 		return nil, err
@@ -189,18 +174,4 @@ func (t *Template) NamesDriver() bool {
 // MayBeOf reports whether the template has driverPod and may be of a driver.
 func (t *Template) MayBeOf(driver string) bool {
 	return t.DriverPod != nil && (t.Driver == driver || t.NamesDriver())
-}
-
-// Started reports whether the driver Pod to which the template is bound has been Ready. It is true
-// for a template that is not bound.
-func (t *Template) Started() bool {
-	return t.pod == nil || t.pod.Ready
-}
-
-// DriverPodData is the driver Pod as Go templates see it, or nil for a template that is not bound.
-func (t *Template) DriverPodData() (any, error) {
-	if t.pod == nil {
-		return nil, nil
-	}
-	return t.pod.Data()
 }

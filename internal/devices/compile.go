@@ -43,7 +43,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts},
+		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts, Pod: BoundPod{Ready: true}},
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		label := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
@@ -63,9 +63,13 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 			t.content.groups = append(t.content.groups, g)
 		}
 	}
-	var problems field.ErrorList
 	more = append(more, checkTexts(t)...)
-	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sampleDataFor(t, sampleAllocated), path.Child("claimStatus"))
+	sample := maps.Clone(sampleAllocated)
+	if t.DriverPod != nil {
+		sample["DriverPod"] = samplePod
+	}
+	var problems field.ErrorList
+	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sample, path.Child("claimStatus"))
 	more = append(more, problems...)
 	for _, compilePart := range partCompilers {
 		more = append(more, compilePart(t)...)
@@ -92,16 +96,6 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 var StandsAlone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
 	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`).MatchString
 
-// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
-func sampleDataFor(t *Template, others map[string]any) map[string]any {
-	if t.DriverPod == nil {
-		return others
-	}
-	data := maps.Clone(others)
-	data["DriverPod"] = samplePod
-	return data
-}
-
 // checkTexts compiles and checks the texts of the pools. Partitions have texts of their device, so
 // it returns one error for each path.
 func checkTexts(t *Template) (errs field.ErrorList) {
@@ -116,10 +110,14 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 			}
 		}
 	}
-	poolName, data := &t.content.poolName, sampleDataFor(t, map[string]any{"Node": SampleNode})
+	data := map[string]any{"Node": SampleNode}
+	if t.DriverPod != nil {
+		data["DriverPod"] = samplePod
+	}
+	poolName := &t.content.poolName
 	problems := poolName.Check(data)
 	if t.NamesDriver() {
-		problems = append(problems, t.driver.Check(sampleDataFor(t, map[string]any{}))...)
+		problems = append(problems, t.driver.Check(map[string]any{"DriverPod": samplePod})...)
 	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)
@@ -177,7 +175,10 @@ func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs 
 	devices, sets := 0, 0
 	for i := range spec.Devices {
 		d := &spec.Devices[i]
-		number, each := countOf(d.Count), 1
+		number, each := 1, 1
+		if d.Count != nil {
+			number = int(*d.Count)
+		}
 		for j := range d.Partitions {
 			each += d.Partitions[j].Number()
 		}
@@ -187,7 +188,11 @@ func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs 
 		}
 	}
 	for i := range spec.SharedCounters {
-		sets += countOf(spec.SharedCounters[i].Count)
+		if count := spec.SharedCounters[i].Count; count != nil {
+			sets += int(*count)
+		} else {
+			sets++
+		}
 	}
 	if devices > maxTemplateDevices {
 		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", maxTemplateDevices)))
@@ -196,13 +201,6 @@ func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs 
 		errs = append(errs, field.Invalid(path.Child("sharedCounters"), sets, fmt.Sprintf("a template may make at most %d counter sets, with one for each device with counters or slots: lower count", maxTemplateDevices)))
 	}
 	return errs
-}
-
-func countOf(count *int32) int {
-	if count == nil {
-		return 1
-	}
-	return int(*count)
 }
 
 // Total counts what templates make together.

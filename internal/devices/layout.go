@@ -83,9 +83,6 @@ func (p *Pool) splitDevices() (parts [][]resourcev1.Device, explicit int) {
 		}
 		parts[i] = append(parts[i], device)
 	}
-	if len(parts[explicit]) == 0 {
-		parts = parts[:explicit]
-	}
 	return parts, explicit
 }
 

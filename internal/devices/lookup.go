@@ -2,6 +2,7 @@ package devices
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,19 @@ type Lookup struct {
 	pools map[string][]Pool
 }
 
-// NewLookup makes a Lookup of the devices that the templates give a node.
-func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
+// NewLookup makes a Lookup of the devices of a node that may be allocated. Those of drivers without a
+// connection are among them, if the driver's name is known.
+func (b *Bound) NewLookup(node *corev1.Node) *Lookup {
+	templates := slices.Clone(b.Templates)
+	for _, down := range b.Down {
+		templates = append(templates, down.Template)
+	}
+	for _, t := range b.Absent {
+		isNamed := func(other *Template) bool { return other.Name == t.Name }
+		if !t.NamesDriver() && !slices.ContainsFunc(templates, isNamed) {
+			templates = append(templates, t)
+		}
+	}
 	object := lifecycle.NodeObject(node)
 	return &Lookup{
 		Node:      object,

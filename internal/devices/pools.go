@@ -273,8 +273,8 @@ func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
 	if node != nil {
 		renderer.Shared[0].Get = node.Decoded
 	}
-	if t.pod != nil {
-		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.pod.Data})
+	if t.Pod.Data != nil {
+		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.Pod.Data})
 	}
 	return renderer
 }

@@ -52,11 +52,12 @@ type Origin struct {
 
 // podBinding is what a driver Pod decides.
 type podBinding struct {
-	// driver is the name of the driver, counts is nil where no driver Pod says how many devices
-	// there are, and pod is the driver Pod that the template is bound to, or nil.
+	// Pod is the driver Pod that the template is bound to.
+	Pod BoundPod
+	// driver is the name of the driver, and counts is nil where no driver Pod says how many devices
+	// there are.
 	driver gotemplate.Text
 	counts *counts
-	pod    *BoundPod
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.

@@ -67,7 +67,7 @@ metadata: {name: b, annotations: {kwok.x-k8s.io/node: fake}}
 			for _, node := range read {
 				bound := devices.Bind(set.Templates, node, pods.On(node))
 				require.Empty(t, bound.Failed)
-				if len(bound.Templates) == 1 && bound.Templates[0].Driver == "d" && bound.Templates[0].Started() {
+				if len(bound.Templates) == 1 && bound.Templates[0].Driver == "d" && bound.Templates[0].Pod.Ready {
 					on = append(on, node.Name)
 				}
 			}

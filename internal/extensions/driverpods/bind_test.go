@@ -69,7 +69,7 @@ func TestBind(t *testing.T) {
 			bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(test.pods...))
 			var up []string
 			for _, template := range bound.Templates {
-				data, err := template.DriverPodData()
+				data, err := template.Pod.Data()
 				require.NoError(t, err)
 				up = append(up, template.Driver+" "+data.(map[string]any)["name"].(string))
 			}
