@@ -71,7 +71,25 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	for _, name := range names {
 		whole.addDevice(name)
 	}
-	errs = append(errs, whole.addIndexed(d, path)...)
+	if d.NodeName != "" {
+		at := path.Child("nodeName")
+		nodeNames, problems := renderIndexed(d.NodeName, len(names), at)
+		for i, name := range nodeNames {
+			if problems = validation.ValidateSubdomain(name, at); len(problems) > 0 {
+				break
+			}
+			whole.devices[i].NodeName = &name
+		}
+		errs = append(errs, problems...)
+	}
+	for j, consumption := range d.ConsumesCounters {
+		sets, problems := renderIndexed(consumption.CounterSet, len(names), path.Child("consumesCounters").Index(j).Child("counterSet"))
+		errs = append(errs, problems...)
+		for i, set := range sets {
+			consumption.CounterSet = set
+			whole.devices[i].ConsumesCounters = append(whole.devices[i].ConsumesCounters, consumption)
+		}
+	}
 	var slots int32
 	if d.Slots != nil {
 		slots = d.Slots.Count
@@ -110,30 +128,6 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	}
 }
 
-// addIndexed sets what is rendered for each device and is the same on all Nodes.
-func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) (errs field.ErrorList) {
-	if d.NodeName != "" {
-		at := path.Child("nodeName")
-		names, problems := renderIndexed(d.NodeName, len(g.devices), at)
-		for i, name := range names {
-			if problems = validation.ValidateSubdomain(name, at); len(problems) > 0 {
-				break
-			}
-			g.devices[i].NodeName = &name
-		}
-		errs = problems
-	}
-	for j, consumption := range d.ConsumesCounters {
-		sets, problems := renderIndexed(consumption.CounterSet, len(g.devices), path.Child("consumesCounters").Index(j).Child("counterSet"))
-		errs = append(errs, problems...)
-		for i, set := range sets {
-			consumption.CounterSet = set
-			g.devices[i].ConsumesCounters = append(g.devices[i].ConsumesCounters, consumption)
-		}
-	}
-	return errs
-}
-
 // checkConsumption checks an entry of consumesCounters of all devices of a group.
 func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*device, entry int, path *field.Path) field.ErrorList {
 	for _, device := range devices {
@@ -169,11 +163,12 @@ func (e *expansion) assignSlices(path *field.Path) {
 		var members []string
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
-			names, isGroup := e.members[name]
-			if !isGroup && e.byName[name] != nil {
+			names := e.members[name]
+			switch {
+			case len(names) > 0:
+			case e.byName[name] != nil:
 				names = []string{name}
-			}
-			if len(names) == 0 {
+			default:
 				e.errs = append(e.errs, field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
 			}
 			e.errs = append(e.errs, assigned.addNames(names, at.Index(j))...)
@@ -181,7 +176,18 @@ func (e *expansion) assignSlices(path *field.Path) {
 		}
 		named += len(members)
 		e.split = append(e.split, members)
-		e.errs = append(e.errs, e.checkSliceSize(members, at)...)
+		// Rendering may find further problems.
+		var list []resourcev1.Device
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
+			list = append(list, e.byName[name].Device)
+		}
+		limit, why := maxDevices(list), ""
+		if limit < resourcev1.ResourceSliceMaxDevices {
+			why = ", since some have taints, lists or consumesCounters"
+		}
+		if len(list) > limit {
+			e.errs = append(e.errs, field.Invalid(at, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why)))
+		}
 	}
 	var missing []string
 	for _, device := range e.devices {
@@ -192,24 +198,6 @@ func (e *expansion) assignSlices(path *field.Path) {
 	if len(e.errs) == 0 && len(missing) > 0 {
 		e.errs = append(e.errs, field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
 	}
-}
-
-// checkSliceSize refuses a slice of more devices than the API server accepts. Rendering may find
-// further problems.
-func (e *expansion) checkSliceSize(members []string, path *field.Path) field.ErrorList {
-	var list []resourcev1.Device
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
-		list = append(list, e.byName[name].Device)
-	}
-	limit := maxDevices(list)
-	if len(list) <= limit {
-		return nil
-	}
-	why := ""
-	if limit < resourcev1.ResourceSliceMaxDevices {
-		why = ", since some have taints, lists or consumesCounters"
-	}
-	return field.ErrorList{field.Invalid(path, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why))}
 }
 
 // expandNames makes the names of a group: what the template yields for each number, or the stem
