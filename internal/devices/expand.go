@@ -111,12 +111,12 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 		at := path.Child("partitions").Index(i)
 		partitions := newPartitions(d, whole, &d.Partitions[i], at, path)
 		groups = append(groups, partitions)
-		var names []string
+		var parts []string
 		for _, device := range partitions.devices {
-			names = append(names, device.Name)
+			parts = append(parts, device.Name)
 		}
-		errs = append(errs, e.deviceNames.addNames(names, at.Child("name"))...)
-		e.members[d.Name] = append(e.members[d.Name], names...)
+		errs = append(errs, e.deviceNames.addNames(parts, at.Child("name"))...)
+		e.members[d.Name] = append(e.members[d.Name], parts...)
 	}
 	e.errs = append(e.errs, append(errs, e.deviceNames.addNames(names, path.Child("name"))...)...)
 	e.groups = append(e.groups, groups...)
