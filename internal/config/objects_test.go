@@ -167,7 +167,7 @@ func TestObjectsOwnTheirPools(t *testing.T) {
 	for _, template := range w.store.Current().Shared() {
 		pool, err := template.NewSharedPool()
 		require.NoError(t, err)
-		require.Equal(t, template.Name == "a", pool.Owner() != nil)
+		require.Equal(t, template.Name == "a", pool.Owner != nil)
 	}
 }
 

@@ -30,9 +30,8 @@ func ambiguousNames[V any](driver string, values ...map[resourcev1.QualifiedName
 	return names
 }
 
-func describeAmbiguity(driver string, name resourcev1.QualifiedName) string {
-	return fmt.Sprintf("also there as %s/%s, and CEL takes both for one: which value it sees is chance; leave one out", driver, name)
-}
+// ambiguity is the format of a warning, for the driver and the name.
+const ambiguity = "also there as %s/%s, and CEL takes both for one: which value it sees is chance; leave one out"
 
 // Ambiguous warns of attributes and capacities that devices of the template have both with and
 // without the driver's domain.
@@ -40,7 +39,7 @@ func (t *Template) Ambiguous() strict.Problems {
 	var warnings strict.Problems
 	warn := func(path *field.Path, names []resourcev1.QualifiedName) {
 		for _, name := range names {
-			warnings = append(warnings, strict.Problem{Path: path.Key(string(name)).String(), Text: describeAmbiguity(t.Driver, name)})
+			warnings = append(warnings, strict.Problem{Path: path.Key(string(name)).String(), Text: fmt.Sprintf(ambiguity, t.Driver, name)})
 		}
 	}
 	for i := range t.Devices {
@@ -79,7 +78,7 @@ func AmbiguousIn(published []*resourcev1.ResourceSlice) []string {
 		if count == 1 {
 			of = "1 device"
 		}
-		warnings = append(warnings, fmt.Sprintf("%s of %s of driver %s: %s", one.name, of, one.driver, describeAmbiguity(one.driver, one.name)))
+		warnings = append(warnings, fmt.Sprintf("%s of %s of driver %s: "+ambiguity, one.name, of, one.driver, one.driver, one.name))
 	}
 	slices.Sort(warnings)
 	return warnings

@@ -2,14 +2,20 @@ package devices
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
@@ -26,31 +32,25 @@ type Presence interface {
 	Handle(node func(name string), all func())
 }
 
-// Pods are the driver Pods of one node.
-type Pods interface {
-	// BindTemplate adds to bound what becomes of a template that selects the node.
-	BindTemplate(t *Template, bound *Bound)
-}
+// Pods adds to bound what becomes of a template that selects a node, by the driver Pods there.
+type Pods func(t *Template, bound *Bound)
 
 // UnknownPresence is the Presence of a program that does not watch driver Pods. None are known, so
 // what they have published stays.
 type UnknownPresence struct{}
 
 // On implements Presence.
-func (u UnknownPresence) On(string) Pods { return u }
+func (UnknownPresence) On(string) Pods {
+	return func(t *Template, bound *Bound) { bound.Unknown = append(bound.Unknown, t) }
+}
 
 // Live implements Presence.
 func (u UnknownPresence) Live(context.Context, []*Template, *corev1.Node) (Pods, error) {
-	return u, nil
+	return u.On(""), nil
 }
 
 // Handle implements Presence. Nothing changes.
 func (UnknownPresence) Handle(func(name string), func()) {}
-
-// BindTemplate implements Pods.
-func (UnknownPresence) BindTemplate(t *Template, bound *Bound) {
-	bound.Unknown = append(bound.Unknown, t)
-}
 
 // Bound are the templates of a node. Those with driverPod are bound to the driver Pods there.
 type Bound struct {
@@ -87,7 +87,7 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 		case pods == nil:
 			bound.Absent = append(bound.Absent, t)
 		default:
-			pods.BindTemplate(t, &bound)
+			pods(t, &bound)
 		}
 	}
 	for _, t := range bound.Templates {
@@ -96,27 +96,13 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	return bound
 }
 
-// Claimed returns the templates that allocated devices may be from. Those of drivers without a
-// connection are among them, if the driver's name is known.
-func (b *Bound) Claimed() []*Template {
-	all := slices.Clone(b.Templates)
-	for _, down := range b.Down {
-		all = append(all, down.Template)
-	}
-	for _, t := range b.Absent {
-		named := func(other *Template) bool { return other.Name == t.Name }
-		if !t.NamesDriver() && !slices.ContainsFunc(all, named) {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
 // BoundPod is a driver Pod that a template is bound to.
 type BoundPod struct {
-	// Ready reports whether the Pod has been Ready since its plugin runs.
+	// Ready reports whether the Pod has been Ready since its plugin runs. It is true for a template
+	// that is not bound.
 	Ready bool
-	// Data returns the PodData of the Pod, encoded as JSON and decoded.
+	// Data returns the PodData of the Pod, encoded as JSON and decoded. It is nil for a template that
+	// is not bound.
 	Data func() (any, error)
 }
 
@@ -142,21 +128,34 @@ var samplePod = PodData{
 
 // BindTo copies a template with driverPod for one Pod: the copy has the name and the number of devices
 // that the Pod gives, and is rendered with the Pod.
-func (t *Template) BindTo(pod *BoundPod) (*Template, error) {
+func (t *Template) BindTo(pod BoundPod) (*Template, error) {
 	sized := t
-	if t.counts != nil {
+	if c := t.counts; c != nil {
+		renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
+		numbers := make([]int32, len(c.texts))
+		for i := range c.texts {
+			text, err := renderer.Render(&c.texts[i], nil)
+			if err != nil {
+				return nil, err
+			}
+			number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+			if err != nil || number < 0 {
+				return nil, field.Invalid(c.texts[i].Path, text, "must yield a number of devices, 0 to 10,000")
+			}
+			numbers[i] = int32(number)
+		}
 		var err error
-		if sized, err = t.counts.compileFor(t, pod); err != nil {
+		if sized, err = c.compileSize(t, numbers); err != nil {
 			return nil, err
 		}
 	}
 	bound, spec := *sized, *sized.ResourcePoolTemplateSpec
-	bound.pod, bound.ResourcePoolTemplateSpec = pod, &spec
+	bound.Pod, bound.ResourcePoolTemplateSpec = pod, &spec
 	driver, err := bound.newRenderer(nil).Render(&bound.driver, nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case strings.Contains(driver, gotemplate.NoValue):
+	}
+	if strings.Contains(driver, gotemplate.NoValue) {
 		return nil, missingField(&bound.driver)
 	}
 	if errs := validation.ValidateDriver(driver, bound.driver.Path); len(errs) > 0 {
@@ -176,16 +175,87 @@ func (t *Template) MayBeOf(driver string) bool {
 	return t.DriverPod != nil && (t.Driver == driver || t.NamesDriver())
 }
 
-// Started reports whether the driver Pod to which the template is bound has been Ready. It is true
-// for a template that is not bound.
-func (t *Template) Started() bool {
-	return t.pod == nil || t.pod.Ready
+// Lookup finds the devices of a node. It is not safe for concurrent use.
+type Lookup struct {
+	// Node is the Node as templates see it.
+	Node *lifecycle.Object
+	// templates chooses those of the node by driver, once they are needed.
+	templates func() map[string][]*Template
+	taints    func() (Taints, error)
+	// pools are those of each driver that was looked up. They have no devices.
+	pools map[string][]Pool
 }
 
-// DriverPodData is the driver Pod as Go templates see it, or nil for a template that is not bound.
-func (t *Template) DriverPodData() (any, error) {
-	if t.pod == nil {
-		return nil, nil
+// NewLookup makes a Lookup of the devices of a node that may be allocated. Those of drivers without a
+// connection are among them, if the driver's name is known.
+func (b *Bound) NewLookup(node *corev1.Node) *Lookup {
+	templates := slices.Clone(b.Templates)
+	for _, down := range b.Down {
+		templates = append(templates, down.Template)
 	}
-	return t.pod.Data()
+	for _, t := range b.Absent {
+		isNamed := func(other *Template) bool { return other.Name == t.Name }
+		if !t.NamesDriver() && !slices.ContainsFunc(templates, isNamed) {
+			templates = append(templates, t)
+		}
+	}
+	object := lifecycle.NodeObject(node)
+	return &Lookup{
+		Node:      object,
+		templates: sync.OnceValue(func() map[string][]*Template { return SelectForNode(templates, node).ByDriver }),
+		taints:    sync.OnceValues(func() (Taints, error) { return TaintsOf(object) }),
+		pools:     map[string][]Pool{},
+	}
+}
+
+// Template finds the template that an allocated device is from.
+func (l *Lookup) Template(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
+	templates := l.templates()[result.Driver]
+	if len(templates) == 1 && templates[0].content.byName[result.Device] != nil {
+		return templates[0], nil
+	}
+	return l.findTemplate(result)
+}
+
+// Device renders an allocated device as it is published.
+func (l *Lookup) Device(result *resourcev1.DeviceRequestAllocationResult) (*resourcev1.Device, error) {
+	t, err := l.findTemplate(result)
+	if err != nil {
+		return nil, err
+	}
+	taints, err := l.taints()
+	if err != nil {
+		return nil, err
+	}
+	device, err := t.content.byName[result.Device].renderDevice(t.newRenderer(l.Node))
+	if err != nil {
+		return nil, fmt.Errorf(cannotRender, t.Name, err)
+	}
+	pool := Pool{Driver: result.Driver, Devices: []resourcev1.Device{device}}
+	return &pool.Devices[0], taints.addTo(&pool)
+}
+
+// findTemplate finds the template by the device and its pool.
+func (l *Lookup) findTemplate(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
+	templates := l.templates()[result.Driver]
+	pools, known := l.pools[result.Driver]
+	if !known {
+		var err error
+		if pools, _, err = mergeDocuments(templates, l.Node); err != nil {
+			return nil, err
+		}
+		l.pools[result.Driver] = pools
+	}
+	for _, pool := range pools {
+		if t := pool.findTemplate(result.Device); t != nil && pool.Name == result.Pool {
+			return t, nil
+		}
+	}
+	for _, t := range templates {
+		if t.SharedWith != nil && t.PoolName == result.Pool && t.content.byName[result.Device] != nil {
+			return t, nil
+		}
+	}
+	// Drivers answer so for a device that they do not have.
+	return nil, fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
 }

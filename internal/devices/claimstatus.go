@@ -23,6 +23,8 @@ import (
 type ClaimStatus struct {
 	// Ready reports whether prepared devices have the condition Ready.
 	Ready bool
+	// Writes reports whether claims show anything of a prepared device.
+	Writes bool
 	// UsesDevice and UsesPods report whether a template reads .Device and .Pods.
 	UsesDevice, UsesPods bool
 
@@ -43,8 +45,8 @@ type Object struct {
 // Allocated is a device that is allocated to a claim, as the templates of claimStatus see it.
 type Allocated struct {
 	Node *lifecycle.Object `json:"-"`
-	// DriverPod is the driver Pod as templates see it, or nil.
-	DriverPod any `json:"-"`
+	// DriverPod returns the driver Pod as templates see it. It is nil for none.
+	DriverPod func() (any, error) `json:"-"`
 	// Device may be nil where UsesDevice is false.
 	Device *resourcev1.Device
 	Result *resourcev1.DeviceRequestAllocationResult
@@ -78,6 +80,7 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, sample map[string]any, path *f
 			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}
 		}
 	}
+	c.Writes = c.Ready || c.data != nil || source.NetworkData != nil
 	var errs field.ErrorList
 	c.replaceTemplates(path, func(text *gotemplate.Text) string {
 		errs = append(errs, text.Check(sample)...)
@@ -105,11 +108,6 @@ func (c *ClaimStatus) replaceTemplates(path *field.Path, replace func(*gotemplat
 		}
 	}
 	return data, network, each.InList(c.source.CDIDeviceIDs, path.Child("cdiDeviceIDs"))
-}
-
-// Writes reports whether claims show anything of a prepared device.
-func (c *ClaimStatus) Writes() bool {
-	return c.Ready || c.data != nil || c.source.NetworkData != nil
 }
 
 // Render makes the report on a device.
@@ -148,10 +146,12 @@ func (c *ClaimStatus) dataFor(a *Allocated) (map[string]any, error) {
 	}
 	data := encoded.(map[string]any)
 	if c.usesNode {
-		data["Node"], err = a.Node.Decoded()
+		if data["Node"], err = a.Node.Decoded(); err != nil {
+			return nil, err
+		}
 	}
 	if c.usesDriverPod && a.DriverPod != nil {
-		data["DriverPod"] = a.DriverPod
+		data["DriverPod"], err = a.DriverPod()
 	}
 	return data, err
 }

@@ -56,7 +56,7 @@ func TestRenderData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := claimStatusOf(t, test.claimStatus)
-			require.True(t, status.Writes())
+			require.True(t, status.Writes)
 			report, err := status.Render(someAllocated())
 			require.NoError(t, err)
 			require.Equal(t, compact(t, test.want), compact(t, string(report.Data.Raw)))
@@ -148,7 +148,7 @@ func TestWrites(t *testing.T) {
 		`{mode: None, networkData: {}}`:    true,
 		`{mode: None, cdiDeviceIDs: [id]}`: false,
 	} {
-		require.Equal(t, want, claimStatusOf(t, claimStatus).Writes(), claimStatus)
+		require.Equal(t, want, claimStatusOf(t, claimStatus).Writes, claimStatus)
 	}
 }
 

@@ -22,13 +22,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// PartCompiler checks and compiles the part of a validated template that an extension uses.
-type PartCompiler func(t *Template) field.ErrorList
+var partCompilers []func(t *Template) field.ErrorList
 
-var partCompilers []PartCompiler
-
-// RegisterPartCompiler has Compile call the compiler of an extension. Call it in an init function.
-func RegisterPartCompiler(compile PartCompiler) { partCompilers = append(partCompilers, compile) }
+// RegisterPartCompiler has Compile call what checks and compiles the part of a validated template
+// that an extension uses. Call it in an init function.
+func RegisterPartCompiler(compile func(t *Template) field.ErrorList) {
+	partCompilers = append(partCompilers, compile)
+}
 
 // Compile validates and compiles a defaulted template. It returns all errors, without those that
 // may only follow from others.
@@ -36,18 +36,18 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	path := field.NewPath("spec")
 	counts, more := newCounts(source, path)
 	if counts != nil {
-		source = counts.sampleTemplate()
+		source = counts.sample
 	}
 	t := &Template{
 		Name: source.Name, ResourcePoolTemplateSpec: &source.Spec,
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts},
+		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts, Pod: BoundPod{Ready: true}},
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
-		text := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
-		t.content.labels = append(t.content.labels, labelValue{Text: text, key: key})
+		label := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
+		t.content.labels = append(t.content.labels, labelValue{Text: label, key: key})
 	}
 	errs := validation.ValidateResourcePoolTemplate(source)
 	if len(errs) == 0 {
@@ -63,54 +63,38 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 			t.content.groups = append(t.content.groups, g)
 		}
 	}
-	var problems field.ErrorList
 	more = append(more, checkTexts(t)...)
-	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sampleDataFor(t, sampleAllocated), path.Child("claimStatus"))
+	sample := maps.Clone(sampleAllocated)
+	if t.DriverPod != nil {
+		sample["DriverPod"] = samplePod
+	}
+	var problems field.ErrorList
+	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sample, path.Child("claimStatus"))
 	more = append(more, problems...)
 	for _, compilePart := range partCompilers {
 		more = append(more, compilePart(t)...)
 	}
-	more = append(more, compileSelectors(t, path)...)
+	if selector := source.Spec.PublishWhen; selector != nil {
+		t.PublishWhen, problems = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
+		more = append(more, problems...)
+	}
+	if selector := source.Spec.RetireWhen; selector != nil {
+		t.RetireWhen, problems = lifecycle.CompileForNode(selector, path.Child("retireWhen"))
+		more = append(more, problems...)
+	}
+	if t.NodeSelector != nil {
+		var err error
+		if t.nodes, err = nodeaffinity.NewNodeSelector(t.NodeSelector); err != nil {
+			more = append(more, field.Invalid(path.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
+		}
+	}
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
 }
 
-// independentParts matches fields that are right or wrong whatever other fields say.
-var independentParts = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
-	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`)
-
-// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
-func sampleDataFor(t *Template, others map[string]any) map[string]any {
-	if t.DriverPod == nil {
-		return others
-	}
-	data := maps.Clone(others)
-	data["DriverPod"] = samplePod
-	return data
-}
-
 // StandsAlone reports whether an error of a field holds whatever other fields of the template say.
-func StandsAlone(path string) bool {
-	return independentParts.MatchString(path)
-}
-
-func compileSelectors(t *Template, path *field.Path) (errs field.ErrorList) {
-	if selector := t.ResourcePoolTemplateSpec.PublishWhen; selector != nil {
-		t.PublishWhen, errs = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
-	}
-	if selector := t.ResourcePoolTemplateSpec.RetireWhen; selector != nil {
-		compiled, problems := lifecycle.CompileForNode(selector, path.Child("retireWhen"))
-		t.RetireWhen, errs = compiled, append(errs, problems...)
-	}
-	if t.NodeSelector != nil {
-		nodes, err := nodeaffinity.NewNodeSelector(t.NodeSelector)
-		if err != nil {
-			errs = append(errs, field.Invalid(path.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
-		}
-		t.nodes = nodes
-	}
-	return errs
-}
+var StandsAlone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
+	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`).MatchString
 
 // checkTexts compiles and checks the texts of the pools. Partitions have texts of their device, so
 // it returns one error for each path.
@@ -126,10 +110,14 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 			}
 		}
 	}
-	data := sampleDataFor(t, map[string]any{"Node": SampleNode})
-	problems := t.content.poolName.Check(data)
+	data := map[string]any{"Node": SampleNode}
+	if t.DriverPod != nil {
+		data["DriverPod"] = samplePod
+	}
+	poolName := &t.content.poolName
+	problems := poolName.Check(data)
 	if t.NamesDriver() {
-		problems = append(problems, t.driver.Check(sampleDataFor(t, map[string]any{}))...)
+		problems = append(problems, t.driver.Check(map[string]any{"DriverPod": samplePod})...)
 	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)
@@ -137,8 +125,11 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 	for _, g := range t.content.groups {
 		problems = append(problems, g.checkValues(data)...)
 	}
-	if len(problems) == 0 {
-		return append(errs, checkPoolName(t)...)
+	differs := poolName.Reads("Node") || readsPodName.MatchString(poolName.Source) || selectsOneNode(t.NodeSelector)
+	if len(problems) == 0 && t.SharedWith == nil && !differs {
+		// The scheduler would take the nodes' pools for one that is never complete.
+		problems = poolName.Refuse(fmt.Sprintf("must differ from node to node; leave it out for the node's name, or use for example %q; for one pool that nodes share set sharedWith",
+			strings.TrimSuffix(defaults.PoolName+"-"+suggest.Label(poolName.Source), "-")))
 	}
 	paths := sets.Set[string]{}
 	return append(errs, slices.DeleteFunc(problems, func(err *field.Error) bool {
@@ -149,17 +140,6 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 
 // readsPodName matches a template that reads what differs between driver Pods.
 var readsPodName = regexp.MustCompile(`\.DriverPod\.(?:name|uid)\b`)
-
-// checkPoolName refuses a name that is the same on every node. The scheduler would take the nodes'
-// pools for one that is never complete.
-func checkPoolName(t *Template) field.ErrorList {
-	name := &t.content.poolName
-	if t.SharedWith != nil || name.Reads("Node") || readsPodName.MatchString(name.Source) || selectsOneNode(t.NodeSelector) {
-		return nil
-	}
-	return name.Refuse(fmt.Sprintf("must differ from node to node; leave it out for the node's name, or use for example %q; for one pool that nodes share set sharedWith",
-		strings.TrimSuffix(defaults.PoolName+"-"+suggest.Label(name.Source), "-")))
-}
 
 // selectsOneNode reports whether a selector selects a single node by its name.
 func selectsOneNode(selector *corev1.NodeSelector) bool {
@@ -177,6 +157,71 @@ func selectsOneNode(selector *corev1.NodeSelector) bool {
 		names.Insert(term.MatchFields[i].Values[0])
 	}
 	return len(names) == 1
+}
+
+// Limits of what templates make in all: the API limits only each of their parts. A node has some
+// dozen devices, with partitions some hundred; pools that nodes share have thousands.
+const (
+	// maxTemplateDevices is how many devices a template makes, those of partitions too, and how
+	// many counter sets.
+	maxTemplateDevices = 10_000
+	// maxTotal is how many devices all templates make together, and how many counter sets: at
+	// most so many are on a single node.
+	maxTotal = 100_000
+)
+
+// checkSize refuses a template that makes too much, before it makes anything.
+func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs field.ErrorList) {
+	devices, sets := 0, 0
+	for i := range spec.Devices {
+		d := &spec.Devices[i]
+		number, each := 1, 1
+		if d.Count != nil {
+			number = int(*d.Count)
+		}
+		for j := range d.Partitions {
+			each += d.Partitions[j].Number()
+		}
+		devices += number * each
+		if len(d.Counters) > 0 || d.Slots != nil {
+			sets += number
+		}
+	}
+	for i := range spec.SharedCounters {
+		if count := spec.SharedCounters[i].Count; count != nil {
+			sets += int(*count)
+		} else {
+			sets++
+		}
+	}
+	if devices > maxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", maxTemplateDevices)))
+	}
+	if sets > maxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("sharedCounters"), sets, fmt.Sprintf("a template may make at most %d counter sets, with one for each device with counters or slots: lower count", maxTemplateDevices)))
+	}
+	return errs
+}
+
+// Total counts what templates make together.
+type Total struct{ devices, counterSets int }
+
+// Add adds what a template makes.
+func (t *Total) Add(template *Template) {
+	t.devices += len(template.content.devices)
+	t.counterSets += len(template.content.counterSets)
+}
+
+// Excess says why templates that make so much are refused. It is empty if they are not.
+func (t *Total) Excess() string {
+	number, of := t.devices, "devices"
+	if t.counterSets > maxTotal {
+		number, of = t.counterSets, "counter sets"
+	}
+	if number <= maxTotal {
+		return ""
+	}
+	return fmt.Sprintf("all templates together may make at most %d %s, and make %d: lower count, or remove templates", maxTotal, of, number)
 }
 
 // SampleNode stands in for a Node when templates are checked.

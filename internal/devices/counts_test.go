@@ -20,7 +20,7 @@ const ofPod = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n" +
 
 func bindWith(t *testing.T, template *Template, count string) (*Template, error) {
 	t.Helper()
-	return template.BindTo(&BoundPod{Data: func() (any, error) { return map[string]any{"env": map[string]any{"GPUS": count}}, nil }})
+	return template.BindTo(BoundPod{Data: func() (any, error) { return map[string]any{"env": map[string]any{"GPUS": count}}, nil }})
 }
 
 // TestCountFrom: each Pod gets the devices that it asks for, whatever others have.

@@ -17,8 +17,8 @@ import (
 type expansion struct {
 	template *Template
 	*poolContent
-	// deviceNames and setNames are the names in use.
-	deviceNames, setNames nameRegistry
+	// deviceNames are the names in use.
+	deviceNames nameRegistry
 	// members maps the names of groups to those of their devices, for slices.
 	members map[string][]string
 	errs    field.ErrorList
@@ -26,8 +26,8 @@ type expansion struct {
 
 // expandDevices fills in the template's devices, their order, and what they consume.
 func expandDevices(t *Template, path *field.Path) field.ErrorList {
-	t.content.byName = map[string]*device{}
-	e := &expansion{template: t, poolContent: &t.content, deviceNames: nameRegistry{}, setNames: nameRegistry{}, members: map[string][]string{}}
+	t.content.byName, t.content.setNames = map[string]*device{}, nameRegistry{}
+	e := &expansion{template: t, poolContent: &t.content, deviceNames: nameRegistry{}, members: map[string][]string{}}
 	for i := range t.SharedCounters {
 		set, at := &t.SharedCounters[i], path.Child("sharedCounters").Index(i).Child("name")
 		names, errs := expandNames(set.Name, set.Count, at)
@@ -39,11 +39,27 @@ func expandDevices(t *Template, path *field.Path) field.ErrorList {
 	for i := range t.Devices {
 		e.addDevices(&t.Devices[i], path.Child("devices").Index(i))
 	}
+	for _, device := range e.devices {
+		e.byName[device.Name] = device
+	}
 	if len(e.errs) > 0 {
 		return e.errs
 	}
-	e.checkCounters(path.Child("devices"))
-	e.assignSlices(path.Child("slices"))
+	sets := map[string]map[string]resourcev1.Counter{}
+	for _, set := range e.counterSets {
+		sets[set.Name] = set.Counters
+	}
+	group := 0
+	for i, d := range t.Devices {
+		for j := range d.ConsumesCounters {
+			at := path.Child("devices").Index(i).Child("consumesCounters").Index(j)
+			e.errs = append(e.errs, checkConsumption(sets, e.groups[group].devices, j, at)...)
+		}
+		group += 1 + len(d.Partitions)
+	}
+	if len(t.Slices) > 0 {
+		e.assignSlices(path.Child("slices"))
+	}
 	return e.errs
 }
 
@@ -55,7 +71,25 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	for _, name := range names {
 		whole.addDevice(name)
 	}
-	errs = append(errs, whole.addIndexed(d, path)...)
+	if d.NodeName != "" {
+		at := path.Child("nodeName")
+		nodeNames, problems := renderIndexed(d.NodeName, len(names), at)
+		for i, name := range nodeNames {
+			if problems = validation.ValidateSubdomain(name, at); len(problems) > 0 {
+				break
+			}
+			whole.devices[i].NodeName = &name
+		}
+		errs = append(errs, problems...)
+	}
+	for j, consumption := range d.ConsumesCounters {
+		sets, problems := renderIndexed(consumption.CounterSet, len(names), path.Child("consumesCounters").Index(j).Child("counterSet"))
+		errs = append(errs, problems...)
+		for i, set := range sets {
+			consumption.CounterSet = set
+			whole.devices[i].ConsumesCounters = append(whole.devices[i].ConsumesCounters, consumption)
+		}
+	}
 	var slots int32
 	if d.Slots != nil {
 		slots = d.Slots.Count
@@ -72,11 +106,17 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 		e.errs = append(e.errs, e.setNames.addNames(sets, path.Child("counters"))...)
 	}
 	groups := []*group{whole}
+	e.members[d.Name] = names
 	for i := range d.Partitions {
 		at := path.Child("partitions").Index(i)
 		partitions := newPartitions(d, whole, &d.Partitions[i], at, path)
-		errs = append(errs, e.deviceNames.addNames(partitions.deviceNames(), at.Child("name"))...)
 		groups = append(groups, partitions)
+		var parts []string
+		for _, device := range partitions.devices {
+			parts = append(parts, device.Name)
+		}
+		errs = append(errs, e.deviceNames.addNames(parts, at.Child("name"))...)
+		e.members[d.Name] = append(e.members[d.Name], parts...)
 	}
 	e.errs = append(e.errs, append(errs, e.deviceNames.addNames(names, path.Child("name"))...)...)
 	e.groups = append(e.groups, groups...)
@@ -84,54 +124,6 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 		e.devices = append(e.devices, device)
 		for _, g := range groups[1:] {
 			e.devices = append(e.devices, g.devices[i*g.partitions:(i+1)*g.partitions]...)
-		}
-	}
-	for _, g := range groups {
-		for _, device := range g.devices {
-			e.byName[device.Name] = device
-			e.members[d.Name] = append(e.members[d.Name], device.Name)
-		}
-	}
-}
-
-// addIndexed sets what is rendered for each device and is the same on all Nodes.
-func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
-	nodeNames, errs := renderIndexed(d.NodeName, len(g.devices), path.Child("nodeName"))
-	for i, name := range nodeNames {
-		if d.NodeName == "" {
-			break
-		}
-		if problems := validation.ValidateSubdomain(name, path.Child("nodeName")); len(problems) > 0 {
-			errs = append(errs, problems...)
-			break
-		}
-		g.devices[i].NodeName = &name
-	}
-	for j, consumption := range d.ConsumesCounters {
-		at := path.Child("consumesCounters").Index(j).Child("counterSet")
-		sets, problems := renderIndexed(consumption.CounterSet, len(g.devices), at)
-		errs = append(errs, problems...)
-		for i, set := range sets {
-			consumption.CounterSet = set
-			g.devices[i].ConsumesCounters = append(g.devices[i].ConsumesCounters, consumption)
-		}
-	}
-	return errs
-}
-
-// checkCounters refuses devices that consume counters which do not exist. The scheduler would take
-// the whole pool as invalid.
-func (e *expansion) checkCounters(path *field.Path) {
-	sets := map[string]map[string]resourcev1.Counter{}
-	for _, set := range e.counterSets {
-		sets[set.Name] = set.Counters
-	}
-	group := 0
-	for i, d := range e.template.Devices {
-		devices := e.groups[group].devices
-		group += 1 + len(d.Partitions)
-		for j := range d.ConsumesCounters {
-			e.errs = append(e.errs, checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
 		}
 	}
 }
@@ -163,11 +155,7 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*
 // assignSlices resolves which device is in which slice, for a template that has slices. Each device
 // must be in exactly one.
 func (e *expansion) assignSlices(path *field.Path) {
-	if len(e.template.Slices) == 0 {
-		return
-	}
-	assigned := nameRegistry{}
-	named := 0
+	assigned, named := nameRegistry{}, 0
 	for i, slice := range e.template.Slices {
 		if named > 2*len(e.devices) {
 			break // most are named twice, which is reported already
@@ -175,52 +163,98 @@ func (e *expansion) assignSlices(path *field.Path) {
 		var members []string
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
-			names, isGroup := e.members[name]
-			if !isGroup && e.byName[name] != nil {
+			names := e.members[name]
+			switch {
+			case len(names) > 0:
+			case e.byName[name] != nil:
 				names = []string{name}
-			}
-			if len(names) == 0 {
+			default:
 				e.errs = append(e.errs, field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
 			}
 			e.errs = append(e.errs, assigned.addNames(names, at.Index(j))...)
 			members = append(members, names...)
 		}
 		named += len(members)
-		e.errs = append(e.errs, e.checkSliceSize(members, at)...)
 		e.split = append(e.split, members)
+		// Rendering may find further problems.
+		var list []resourcev1.Device
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
+			list = append(list, e.byName[name].Device)
+		}
+		limit, why := maxDevices(list), ""
+		if limit < resourcev1.ResourceSliceMaxDevices {
+			why = ", since some have taints, lists or consumesCounters"
+		}
+		if len(list) > limit {
+			e.errs = append(e.errs, field.Invalid(at, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why)))
+		}
 	}
-	if len(e.errs) == 0 {
-		e.checkAllAssigned(assigned, path)
-	}
-}
-
-// checkAllAssigned refuses devices that are in no slice.
-func (e *expansion) checkAllAssigned(assigned nameRegistry, path *field.Path) {
 	var missing []string
 	for _, device := range e.devices {
 		if assigned[device.Name] == nil {
 			missing = append(missing, device.Name)
 		}
 	}
-	if len(missing) > 0 {
+	if len(e.errs) == 0 && len(missing) > 0 {
 		e.errs = append(e.errs, field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
 	}
 }
 
-// checkSliceSize refuses a slice of more devices than the API server accepts. Rendering may find
-// further problems.
-func (e *expansion) checkSliceSize(members []string, path *field.Path) field.ErrorList {
-	var list []resourcev1.Device
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
-		list = append(list, e.byName[name].Device)
+// expandNames makes the names of a group: what the template yields for each number, or the stem
+// and the number where there is a count.
+func expandNames(stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
+	if count == nil {
+		return renderIndexed(stem, 1, path)
 	}
-	limit := maxDevices(list)
-	if len(list) <= limit {
-		return nil
+	if !v1alpha1.IsTemplate(stem) {
+		stem += "-{{ .Index }}"
 	}
-	why := ""
-	if limit < resourcev1.ResourceSliceMaxDevices {
-		why = ", since some have taints, lists or consumesCounters"
+	return renderIndexed(stem, int(*count), path)
+}
+
+// renderIndexed renders a template of .Index for each number. Such values do not depend on a Node:
+// programs that compare the Nodes of a group, as cluster-autoscaler does, need the same names on
+// each, and devices are found by name without rendering.
+func renderIndexed(value string, number int, path *field.Path) ([]string, field.ErrorList) {
+	text := &gotemplate.Text{Path: path, Source: value}
+	dataOf := func(i int) map[string]any { return map[string]any{"Index": i} }
+	errs := refuseNode(text, "sees only .Index, since it must be the same on every node")
+	if len(errs) == 0 {
+		errs = text.Check(dataOf(0))
 	}
-	return field.ErrorList{field.Invalid(path, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why))}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return renderForEach(text, number, dataOf)
+}
+
+// renderForEach renders a text for each number.
+func renderForEach(text *gotemplate.Text, number int, dataOf func(int) map[string]any) ([]string, field.ErrorList) {
+	rendered, renderer := make([]string, number), gotemplate.Renderer{Texts: number}
+	for i := range rendered {
+		var err error
+		if rendered[i], err = renderer.Render(text, dataOf(i)); err != nil {
+			return nil, text.Refuse("cannot be rendered: " + err.Error())
+		}
+	}
+	return rendered, nil
+}
+
+// nameRegistry has the names in use, with the paths of the fields that make them.
+type nameRegistry map[string]*field.Path
+
+// addNames refuses names that are invalid or in use.
+func (r nameRegistry) addNames(names []string, path *field.Path) field.ErrorList {
+	for _, name := range names {
+		if errs := validation.ValidateLabel(name, path); len(errs) > 0 {
+			return errs
+		}
+		if other, ok := r[name]; ok {
+			duplicate := field.Duplicate(path, name)
+			duplicate.Detail = fmt.Sprintf("%s gives that name already; rename one", other)
+			return field.ErrorList{duplicate}
+		}
+		r[name] = path
+	}
+	return nil
 }

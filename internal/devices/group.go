@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
@@ -39,6 +41,13 @@ type device struct {
 	data map[string]any
 }
 
+// deviceValue is a value of devices that is rendered.
+type deviceValue struct {
+	gotemplate.Text
+
+	set func(device *resourcev1.Device, text string) error
+}
+
 // newGroup makes a group without devices of a validated template.
 func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
 	g := &group{common: resourcev1.Device{
@@ -51,27 +60,27 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
 		AllNodes:                 d.AllNodes,
 		NodeAllocatableResources: d.NodeAllocatableResources,
 	}}
-	g.addAttributes(d.Attributes, path.Child("attributes"))
-	g.addCapacity(d.Capacity, path.Child("capacity"))
+	g.addValues(d.Attributes, d.Capacity, path)
 	return g
 }
 
-func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) {
+// addValues sets literal values at once. Those that are templates are rendered later.
+func (g *group) addValues(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacity map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
+	var values []deviceValue
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		g.addValue(attributes[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+		text := gotemplate.Text{Path: path.Child("attributes").Key(string(name)), Source: attributes[name].Value}
+		values = append(values, deviceValue{Text: text, set: func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveAttribute(attributes[name], text)
 			if device.Attributes == nil {
 				device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
 			}
 			device.Attributes[name] = resolved
 			return err
-		})
+		}})
 	}
-}
-
-func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(capacity)) {
-		g.addValue(capacity[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+		text := gotemplate.Text{Path: path.Child("capacity").Key(string(name)), Source: capacity[name].Value}
+		values = append(values, deviceValue{Text: text, set: func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveCapacity(capacity[name], text)
 			device.Capacity = maps.Clone(device.Capacity) // the devices share it, and few have rendered capacity
 			if device.Capacity == nil {
@@ -79,17 +88,15 @@ func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capac
 			}
 			device.Capacity[name] = resolved
 			return err
-		})
+		}})
 	}
-}
-
-// addValue sets literal text at once. A template is rendered later.
-func (g *group) addValue(text string, path *field.Path, set func(device *resourcev1.Device, text string) error) {
-	if v1alpha1.IsTemplate(text) {
-		g.values = append(g.values, deviceValue{Text: gotemplate.Text{Path: path, Source: text}, set: set})
-		return
+	for _, v := range values {
+		if v1alpha1.IsTemplate(v.Source) {
+			g.values = append(g.values, v)
+		} else {
+			_ = v.set(&g.common, v.Source) // validation has already reported the error
+		}
 	}
-	_ = set(&g.common, text) // validation has already reported the error
 }
 
 func (g *group) addDevice(name string) *device {
@@ -97,6 +104,71 @@ func (g *group) addDevice(name string) *device {
 	made.Name = name
 	g.devices = append(g.devices, made)
 	return made
+}
+
+// newPartitions makes the group of one kind of partition of all whole devices.
+func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) *group {
+	inherited := *d
+	inherited.Attributes = maps.Clone(d.Attributes)
+	maps.DeleteFunc(inherited.Attributes, func(name resourcev1.QualifiedName, _ v1alpha1.Attribute) bool {
+		_, replaced := p.Attributes[name]
+		return replaced || name == v1alpha1.AttributeUUID // which identifies the whole device
+	})
+	inherited.Capacity = nil
+	g := newGroup(&inherited, devicePath)
+	uuid := d.Attributes[v1alpha1.AttributeUUID]
+	_, hasUUID := p.Attributes[v1alpha1.AttributeUUID]
+	_, hasParent := p.Attributes[v1alpha1.AttributeParentUUID]
+	deriveUUIDs := func(device *resourcev1.Device, text string) error {
+		parent, err := validation.ResolveAttribute(uuid, text)
+		if err != nil {
+			return err
+		}
+		if device.Attributes == nil {
+			device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+		}
+		if !hasParent {
+			device.Attributes[v1alpha1.AttributeParentUUID] = parent
+		}
+		if hasUUID {
+			return nil
+		}
+		derived, err := gotemplate.UUID(text, device.Name)
+		device.Attributes[v1alpha1.AttributeUUID] = resourcev1.DeviceAttribute{StringValue: &derived}
+		return err
+	}
+	if uuid.Type == v1alpha1.AttributeString {
+		at := devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))
+		g.values = append(g.values, deviceValue{Text: gotemplate.Text{Path: at, Source: uuid.Value}, set: deriveUUIDs})
+	}
+	g.addValues(p.Attributes, p.Capacity, path)
+	g.partitions, g.placements = p.Number(), p.Placements
+	for _, parent := range whole.devices {
+		for i := range g.partitions {
+			var first, size int32
+			if len(p.Placements) > 0 {
+				first, size = p.Placements[i], p.Slots()
+			}
+			made := g.addDevice(fmt.Sprintf("%s-%s-%d", parent.Name, p.Name, i))
+			made.NodeName = parent.NodeName
+			made.ConsumesCounters = []resourcev1.DeviceCounterConsumption{{
+				CounterSet: v1alpha1.CounterSetOf(parent.Name), Counters: countersOf(p.Consumes, d.Slots, first, size),
+			}}
+		}
+	}
+	return g
+}
+
+// countersOf returns counters by name, and one for each slot from first on.
+func countersOf(quantities map[string]resource.Quantity, slots *v1alpha1.Slots, first, size int32) map[string]resourcev1.Counter {
+	counters := map[string]resourcev1.Counter{}
+	for name, quantity := range quantities {
+		counters[name] = resourcev1.Counter{Value: quantity}
+	}
+	for slot := first; slot < first+size; slot++ {
+		counters[slots.Counter(slot)] = resourcev1.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
+	}
+	return counters
 }
 
 // checkValues checks the values of the group by sample data. Those that read the Node or its driver
@@ -107,16 +179,29 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 	data := g.dataOf(0)
 	maps.Copy(data, sample)
 	for _, v := range values {
-		problems := v.Check(data)
-		switch {
-		case len(problems) > 0:
-		case v1alpha1.IsTemplate(v.Source) && (v.Reads("Node") || v.Reads("DriverPod")):
-			problems = v.checkLiteralParts()
-			g.values = append(g.values, v)
-		default:
-			problems = g.setValue(&v)
+		if problems := v.Check(data); len(problems) > 0 {
+			errs = append(errs, problems...)
+			continue
 		}
+		if v1alpha1.IsTemplate(v.Source) && (v.Reads("Node") || v.Reads("DriverPod")) {
+			errs = append(errs, v.checkLiteralParts()...)
+			g.values = append(g.values, v)
+			continue
+		}
+		texts, problems := renderForEach(&v.Text, len(g.devices), g.dataOf)
 		errs = append(errs, problems...)
+		for i, text := range texts {
+			device := g.devices[i]
+			device.Attributes = maps.Clone(device.Attributes)
+			err := v.set(&device.Device, text)
+			if strings.Contains(text, gotemplate.NoValue) {
+				err = errors.New("reads what is not there; give a fallback with or")
+			}
+			if err != nil {
+				errs = append(errs, v.Refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))...)
+				break
+			}
+		}
 	}
 	if len(g.values) > 0 {
 		for i, device := range g.devices {
@@ -126,29 +211,50 @@ func (g *group) checkValues(sample map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// setValue renders a value for each device, and sets it.
-func (g *group) setValue(v *deviceValue) field.ErrorList {
-	texts, errs := renderForEach(&v.Text, len(g.devices), g.dataOf)
-	for i, text := range texts {
-		device := g.devices[i]
-		device.Attributes = maps.Clone(device.Attributes)
-		err := v.set(&device.Device, text)
-		if strings.Contains(text, gotemplate.NoValue) {
-			err = errors.New("reads what is not there; give a fallback with or")
+// sampleResults are results of actions, one for each type of value.
+var sampleResults = []string{"1", "true", "1.0", "1.0.0", "1Gi", ""}
+
+// checkLiteralParts refuses a template whose text around the actions makes every value wrong, such
+// as "abc{{ .Node.metadata.labels.index }}" for an integer.
+func (v *deviceValue) checkLiteralParts() field.ErrorList {
+	var first error
+	for _, result := range sampleResults {
+		text, ok := v.FillActions(result)
+		if !ok {
+			return nil
 		}
-		if err != nil {
-			return v.Refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
+		err := v.set(&resourcev1.Device{}, text)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = fmt.Errorf("yields such as %q: %w", text, err)
 		}
 	}
-	return errs
+	return v.Refuse(first.Error())
 }
 
-func (g *group) deviceNames() []string {
-	names := make([]string, len(g.devices))
-	for i, device := range g.devices {
-		names[i] = device.Name
+// missingField is the error of a text that reads a field which the Node or the driver Pod lacks.
+func missingField(text *gotemplate.Text) error {
+	owner, example := "Node", "{{ or .Node.metadata.labels.zone \"none\" }}"
+	if strings.Contains(text.Source, "DriverPod") {
+		owner, example = "driver Pod", "{{ or .DriverPod.env.DRIVER_NAME \"gpu.example.com\" }}"
+		if strings.Contains(text.Source, "Node") {
+			owner = "Node or the driver Pod"
+		}
 	}
-	return names
+	return field.Invalid(text.Path, text.Source, "the "+owner+" lacks a field that this reads; give a fallback, for example "+example)
+}
+
+// readsNode matches a template that reads the Node.
+var readsNode = regexp.MustCompile(`{{[^}]*\.Node\b`)
+
+// refuseNode refuses a text that reads the Node where there is none.
+func refuseNode(text *gotemplate.Text, why string) field.ErrorList {
+	if !readsNode.MatchString(text.Source) {
+		return nil
+	}
+	return text.Refuse("must not read .Node; it " + why)
 }
 
 // dataOf is what the values of a device see besides the Node and the driver Pod.

@@ -37,16 +37,15 @@ type Slice struct {
 // allow, which are 128 devices, or 64 if one has taints, counters or lists. Slices of counter sets
 // come first. A pool without devices is one empty slice, which a driver publishes that finds none.
 func (p *Pool) Slices(layout Layout) ([]Slice, error) {
-	parts, explicit := p.splitDevices()
-	counterSets := p.CounterSets()
-	if len(counterSets)+len(p.Devices) == 0 {
+	if len(p.CounterSets)+len(p.Devices) == 0 {
 		return []Slice{{}}, nil
 	}
-	if len(counterSets) > 0 && layout == CountersWithDevices {
+	parts, explicit := p.splitDevices()
+	if len(p.CounterSets) > 0 && layout == CountersWithDevices {
 		return p.packWithCounterSets(parts, explicit)
 	}
 	var made []Slice
-	for chunk := range slices.Chunk(counterSets, resourcev1.ResourceSliceMaxCounterSets) {
+	for chunk := range slices.Chunk(p.CounterSets, resourcev1.ResourceSliceMaxCounterSets) {
 		made = append(made, Slice{CounterSets: chunk})
 	}
 	for i, part := range parts {
@@ -83,9 +82,6 @@ func (p *Pool) splitDevices() (parts [][]resourcev1.Device, explicit int) {
 			i = explicit
 		}
 		parts[i] = append(parts[i], device)
-	}
-	if len(parts[explicit]) == 0 {
-		parts = parts[:explicit]
 	}
 	return parts, explicit
 }
@@ -164,7 +160,7 @@ func (p *Pool) packUnits(units []Slice, explicit bool) ([]Slice, error) {
 // the same counter sets. Units are in the order of their first devices.
 func (p *Pool) groupByCounterSets(devices []resourcev1.Device) []Slice {
 	unplaced := map[string]resourcev1.CounterSet{}
-	for _, set := range p.CounterSets() {
+	for _, set := range p.CounterSets {
 		unplaced[set.Name] = set
 	}
 	joined := joinSets(devices)

@@ -29,7 +29,7 @@ func allocationOf(driver, pool, device string) *resourcev1.DeviceRequestAllocati
 }
 
 func lookupFor(node *corev1.Node, templates ...*Template) *Lookup {
-	return NewLookup(templates, node)
+	return (&Bound{Templates: templates}).NewLookup(node)
 }
 
 func TestLookup(t *testing.T) {

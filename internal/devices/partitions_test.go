@@ -71,9 +71,9 @@ func TestPartitions(t *testing.T) {
 		"memory": "80Gi", "memory-slice-0": "1", "memory-slice-1": "1", "memory-slice-2": "1", "memory-slice-3": "1",
 		"memory-slice-4": "1", "memory-slice-5": "1", "memory-slice-6": "1", "memory-slice-7": "1",
 	}
-	require.Len(t, pool.CounterSets(), 2)
-	require.Equal(t, "gpu-1-counters", pool.CounterSets()[1].Name)
-	require.Equal(t, all, amounts(pool.CounterSets()[1].Counters))
+	require.Len(t, pool.CounterSets, 2)
+	require.Equal(t, "gpu-1-counters", pool.CounterSets[1].Name)
+	require.Equal(t, all, amounts(pool.CounterSets[1].Counters))
 	require.Equal(t, map[string]map[string]string{"gpu-1-counters": all}, consumed(find(t, pool, "gpu-1")))
 	require.Equal(t, map[string]map[string]string{"gpu-1-counters": {"memory": "10Gi", "memory-slice-6": "1"}}, consumed(find(t, pool, "gpu-1-1g-2")))
 	require.Equal(t, map[string]map[string]string{"gpu-0-counters": {
@@ -155,7 +155,7 @@ devices:
 - {name: plain}
 `))[0]
 	var sets []string
-	for _, set := range pool.CounterSets() {
+	for _, set := range pool.CounterSets {
 		sets = append(sets, set.Name)
 	}
 	require.Equal(t, []string{"mem-0", "mem-1", "net-0"}, sets)
@@ -240,7 +240,7 @@ devices: [{name: a, count: 2, attributes: {uuid: "{{ uuid .Index }}"}}]
 	require.NoError(t, err)
 	require.Equal(t, "t", pool.Name)
 	require.True(t, pool.SharedWith.AllNodes)
-	require.Nil(t, pool.Owner())
+	require.Nil(t, pool.Owner)
 	require.Equal(t, uuidOf(t, 1), *pool.Devices[1].Attributes["uuid"].StringValue)
 
 	owned := source(t, "t", "driver: d\nsharedWith: {allNodes: true}\ndevices: [{name: a}]")
@@ -249,8 +249,8 @@ devices: [{name: a, count: 2, attributes: {uuid: "{{ uuid .Index }}"}}]
 	require.Empty(t, errs)
 	pool, err = compiled.NewSharedPool()
 	require.NoError(t, err)
-	require.Equal(t, "ResourcePoolTemplate", pool.Owner().Kind)
-	require.EqualValues(t, "u", pool.Owner().UID)
+	require.Equal(t, "ResourcePoolTemplate", pool.Owner.Kind)
+	require.EqualValues(t, "u", pool.Owner.UID)
 }
 
 // TestPerDevice: each device says for which node it is, and so do its partitions.
@@ -282,7 +282,7 @@ func TestTemplatesOfOnePool(t *testing.T) {
 	require.EqualError(t, err, "template a and template b both have the counter set x-counters in pool n of driver d: rename one, or set poolName or priority; template b is left out on this node")
 	pools, err := Pools([]*Template{with("a", counted("x")), with("b", counted("w"))}, lifecycle.NodeObject(newNode("n", nil)))
 	require.NoError(t, err)
-	require.Len(t, pools[0].CounterSets(), 2)
+	require.Len(t, pools[0].CounterSets, 2)
 	_, err = Pools([]*Template{with("a", "devices: [{name: x}]"), with("b", "skipNodeOperations: ['*']\ndevices: [{name: w}]")}, lifecycle.NodeObject(newNode("n", nil)))
 	require.EqualError(t, err, "template a and template b both say different things of skipNodeOperations in pool n of driver d: make them equal, or set poolName or priority; template b is left out on this node")
 }

@@ -9,17 +9,37 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// Selects reports whether the template is for the node.
-func (t *Template) Selects(node *corev1.Node) bool {
-	return t.nodes == nil || t.nodes.Match(node)
+// Pool is a resource pool that should exist.
+type Pool struct {
+	// Driver and Name identify the pool in the cluster.
+	Driver, Name string
+	// SharedWith is nil for a node's own pool.
+	SharedWith *v1alpha1.SharedWith
+	// Templates are the templates that make the pool, in the order of their names.
+	Templates []*Template
+	// Owner is the object that owns a pool that nodes share, or nil.
+	Owner *metav1.OwnerReference
+	// CounterSets are those that the devices consume from, and Devices the devices, in the order of
+	// the templates.
+	CounterSets []resourcev1.CounterSet
+	Devices     []resourcev1.Device
+	// PartitionTypeAttribute and SkipNodeOperations are those of all slices.
+	PartitionTypeAttribute *resourcev1.FullyQualifiedName
+	SkipNodeOperations     []resourcev1.SkipNodeOperation
+
+	// labels are those of each template.
+	labels []map[string]string
 }
 
 // NodeTemplates are the templates that select a node.
@@ -36,7 +56,7 @@ func SelectForNode(templates []*Template, node *corev1.Node) NodeTemplates {
 	selected := NodeTemplates{ByDriver: map[string][]*Template{}}
 	var outranked []*Template
 	for _, t := range templates {
-		if t.nodes != nil && !t.nodes.Match(node) {
+		if !t.Selects(node) {
 			continue
 		}
 		switch counting := selected.ByDriver[t.Driver]; {
@@ -86,10 +106,8 @@ func PoolsForNode(templates []*Template, node *lifecycle.Object, taints Taints) 
 		if err := pools[i].renderDevices(node); err != nil {
 			return nil, nil, err
 		}
-		if len(taints) > 0 {
-			if err := taints.addTo(&pools[i]); err != nil {
-				return nil, nil, err
-			}
+		if err := taints.addTo(&pools[i]); err != nil {
+			return nil, nil, err
 		}
 	}
 	return pools, refusals, nil
@@ -151,9 +169,69 @@ func mergeTemplates(templates []*Template, poolNames map[*Template]string) ([]Po
 		} else if err := pools[i].checkClashes(t); err != nil {
 			return nil, err
 		}
-		pools[i].Templates = append(pools[i].Templates, t)
+		pools[i].Templates, pools[i].CounterSets = append(pools[i].Templates, t), append(pools[i].CounterSets, t.content.counterSets...)
 	}
 	return pools, nil
+}
+
+// checkClashes refuses a template that does not go into the pool with those that are there.
+func (p *Pool) checkClashes(t *Template) error {
+	var other *Template
+	var names []string // of devices that are also from the other template
+	for _, device := range t.content.devices {
+		if owner := p.findTemplate(device.Name); owner != nil && (other == nil || owner == other) {
+			other, names = owner, append(names, device.Name)
+		}
+	}
+	clash, fix := "", "rename one"
+	switch len(names) {
+	case 0:
+	case 1:
+		clash = "have the device " + names[0]
+	default:
+		clash = "have the devices " + gotemplate.ListSome(names)
+	}
+	for i := 0; clash == "" && i < len(p.Templates); i++ {
+		other = p.Templates[i]
+		switch j := slices.IndexFunc(t.content.counterSets, func(set resourcev1.CounterSet) bool { return other.content.setNames[set.Name] != nil }); {
+		case j >= 0:
+			clash = "have the counter set " + t.content.counterSets[j].Name
+		case !apiequality.Semantic.DeepEqual(other.PartitionTypeAttribute, t.PartitionTypeAttribute):
+			clash, fix = "say different things of partitionTypeAttribute", "make them equal"
+		case !slices.Equal(other.SkipNodeOperations, t.SkipNodeOperations):
+			clash, fix = "say different things of skipNodeOperations", "make them equal"
+		}
+	}
+	if clash == "" {
+		return nil
+	}
+	// A document of another kind has no poolName and no priority to set.
+	if other.Origin.Document == "" || t.Origin.Document == "" {
+		fix += ", or set poolName or priority"
+	}
+	return fmt.Errorf("%s and %s both %s in pool %s of driver %s: %s", titleOf(other), titleOf(t), clash, p.Name, p.Driver, fix)
+}
+
+// findTemplate returns the template of the pool that a device is from, or nil.
+func (p *Pool) findTemplate(device string) *Template {
+	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.content.byName[device] != nil })
+	if i < 0 {
+		return nil
+	}
+	return p.Templates[i]
+}
+
+// NewSharedPool makes the pool of a template that nodes share.
+func (t *Template) NewSharedPool() (*Pool, error) {
+	pools, err := mergeTemplates([]*Template{t}, map[*Template]string{t: t.SharedPool()})
+	if err != nil {
+		return nil, err
+	}
+	pool := &pools[0]
+	if uid := t.content.uid; uid != "" {
+		pool.Owner = &metav1.OwnerReference{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ResourcePoolTemplateKind, Name: t.Name, UID: uid, Controller: new(true)}
+	}
+	return pool, pool.renderDevices(nil)
 }
 
 // cannotRender is the format of a template's error.
@@ -195,8 +273,8 @@ func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
 	if node != nil {
 		renderer.Shared[0].Get = node.Decoded
 	}
-	if t.pod != nil {
-		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.pod.Data})
+	if t.Pod.Data != nil {
+		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.Pod.Data})
 	}
 	return renderer
 }
@@ -227,4 +305,29 @@ func (d *device) renderDevice(renderer *gotemplate.Renderer) (resourcev1.Device,
 		}
 	}
 	return rendered, nil
+}
+
+// Labels returns the labels of a slice: those of the templates of which it holds something. It has
+// no label for which two of them have different values.
+func (p *Pool) Labels(of *Slice) map[string]string {
+	labels, disputed := map[string]string{}, map[string]bool{}
+	for i, t := range p.Templates {
+		if len(p.labels[i]) == 0 || !p.Holds(of, t) {
+			continue
+		}
+		for key, value := range p.labels[i] {
+			other, has := labels[key]
+			disputed[key] = disputed[key] || has && other != value
+			labels[key] = value
+		}
+	}
+	maps.DeleteFunc(labels, func(key, _ string) bool { return disputed[key] })
+	return labels
+}
+
+// Holds reports whether a slice of the pool has devices or counter sets of a template.
+func (p *Pool) Holds(of *Slice, t *Template) bool {
+	return len(p.Templates) == 1 ||
+		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.content.byName[d.Name] != nil }) ||
+		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool { return t.content.setNames[set.Name] != nil })
 }

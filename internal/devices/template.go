@@ -1,8 +1,10 @@
 package devices
 
 import (
-	"slices"
+	"cmp"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -23,8 +25,9 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus is what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
-	// Parameters checks opaque parameters as the driver does. It is nil where the driver accepts any.
-	Parameters ParameterChecker
+	// CheckParameters returns the error of a driver that cannot use opaque parameters. It is nil
+	// where the driver accepts any.
+	CheckParameters func(driver string, parameters []byte) error
 	// Origin is the document that the template is from.
 	Origin Origin
 
@@ -33,18 +36,28 @@ type Template struct {
 	podBinding
 }
 
-// podBinding is what a driver Pod decides.
-type podBinding struct {
-	// driver is the name of the driver, counts is nil where no driver Pod says how many devices
-	// there are, and pod is the driver Pod that the template is bound to, or nil.
-	driver gotemplate.Text
-	counts *counts
-	pod    *BoundPod
+// Origin is the document that a template is from. The templates of a document stand or fall
+// together.
+type Origin struct {
+	// Document is how users know it, such as "DRAConfig gpus". It is empty for a
+	// ResourcePoolTemplate, which is a document by itself.
+	Document string
+	// Part is what of the document the template is made from, such as "pool a".
+	Part string
+	// Carrier is the object in the cluster that has the document, or nil for a file.
+	Carrier *corev1.ObjectReference
+	// Created is when it was created in the cluster, or zero where it is no object of its own.
+	Created time.Time
 }
 
-// ParameterChecker returns the error of a driver that cannot use opaque parameters, or nil.
-type ParameterChecker interface {
-	Check(driver string, parameters []byte) error
+// podBinding is what a driver Pod decides.
+type podBinding struct {
+	// Pod is the driver Pod that the template is bound to.
+	Pod BoundPod
+	// driver is the name of the driver, and counts is nil where no driver Pod says how many devices
+	// there are.
+	driver gotemplate.Text
+	counts *counts
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.
@@ -55,7 +68,9 @@ type poolContent struct {
 	// labels are those of the slices, in the order of their keys.
 	labels      []labelValue
 	counterSets []resourcev1.CounterSet
-	groups      []*group
+	// setNames are those of the counter sets.
+	setNames nameRegistry
+	groups   []*group
 	// devices are those of all groups, in the order of the pool.
 	devices []*device
 	byName  map[string]*device
@@ -68,6 +83,24 @@ type labelValue struct {
 	gotemplate.Text
 
 	key string
+}
+
+// titleOf is how users know a template.
+func titleOf(t *Template) string {
+	if t.Origin.Part == "" {
+		return documentOf(t)
+	}
+	return t.Origin.Part + " of " + documentOf(t)
+}
+
+// documentOf is how users know the document of a template.
+func documentOf(t *Template) string {
+	return cmp.Or(t.Origin.Document, "template "+t.Name)
+}
+
+// Selects reports whether the template is for the node.
+func (t *Template) Selects(node *corev1.Node) bool {
+	return t.nodes == nil || t.nodes.Match(node)
 }
 
 // Uses reports whether used finds what it looks for in the template's pools, in fields that are
@@ -95,8 +128,4 @@ func (t *Template) SharedPool() string {
 // Size is the number of devices that a pool has from the template.
 func (t *Template) Size() int {
 	return len(t.content.devices)
-}
-
-func (c *poolContent) hasCounterSet(name string) bool {
-	return slices.ContainsFunc(c.counterSets, func(own resourcev1.CounterSet) bool { return own.Name == name })
 }

@@ -45,7 +45,7 @@ type Slices struct {
 // New makes a Driver from the active templates and the driver Pods on the node. Pods may be nil.
 func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *Driver {
 	bound := devices.Bind(set.Templates, node, pods)
-	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
+	return &Driver{set: set, node: node, Lookup: bound.NewLookup(node), slices: slices, bound: bound}
 }
 
 // Has reports whether a driver has templates, and is not a real one on this node.
@@ -127,11 +127,11 @@ func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resour
 		return nil
 	}
 	template, err := d.Lookup.Template(result)
-	if err != nil || template.Parameters == nil {
+	if err != nil || template.CheckParameters == nil {
 		return nil //nolint:nilerr // Entries reports it
 	}
 	for _, parameters := range ParametersFor(claim, result) {
-		if err := template.Parameters.Check(result.Driver, parameters.Raw); err != nil {
+		if err := template.CheckParameters(result.Driver, parameters.Raw); err != nil {
 			return plan.Failed(plan.ReasonParameters, "NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim %s: %w", claim.Name, claim.UID, err)
 		}
 	}
@@ -156,7 +156,7 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 		if err != nil {
 			return nil, failed(err)
 		}
-		if !template.ClaimStatus.Writes() {
+		if !template.ClaimStatus.Writes {
 			continue
 		}
 		report, err := d.renderReport(claim, &result, template, pods)
@@ -180,16 +180,14 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 // renderReport renders the claimStatus of the template of an allocated device.
 func (d *Driver) renderReport(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
 	allocated := &devices.Allocated{
-		Node:   d.Lookup.Node,
-		Result: result,
-		Config: ParametersFor(claim, result),
-		Claim:  devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
-		Pods:   sortedObjects(pods),
+		Node:      d.Lookup.Node,
+		DriverPod: template.Pod.Data,
+		Result:    result,
+		Config:    ParametersFor(claim, result),
+		Claim:     devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
+		Pods:      sortedObjects(pods),
 	}
 	var err error
-	if allocated.DriverPod, err = template.DriverPodData(); err != nil {
-		return nil, fmt.Errorf("render template %s: %w", template.Name, err)
-	}
 	if template.ClaimStatus.UsesDevice {
 		if allocated.Device, err = d.Lookup.Device(result); err != nil {
 			return nil, err

@@ -65,9 +65,9 @@ metadata: {name: b, annotations: {kwok.x-k8s.io/node: fake}}
 			set := configtest.SetOf(t, chart)
 			var on []string
 			for _, node := range read {
-				bound := devices.Bind(set.Templates, node, pods.On(node))
+				bound := devices.Bind(set.Templates, node, pods.On(node).BindTemplate)
 				require.Empty(t, bound.Failed)
-				if len(bound.Templates) == 1 && bound.Templates[0].Driver == "d" && bound.Templates[0].Started() {
+				if len(bound.Templates) == 1 && bound.Templates[0].Driver == "d" && bound.Templates[0].Pod.Ready {
 					on = append(on, node.Name)
 				}
 			}

@@ -47,7 +47,7 @@ func (c *command) readDrivers(ctx context.Context, client kubernetes.Interface, 
 	if err != nil {
 		return nil, err
 	}
-	d := &drivers{Templates: &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, pods(node))}, published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
+	d := &drivers{Templates: &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, pods(node).BindTemplate)}, published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
 	if c.pluginsDir != "" {
 		cache, folder, err := claiminfo.Find(c.pluginsDir, node)
 		if err != nil {

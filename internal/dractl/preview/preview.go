@@ -65,7 +65,7 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 		key := facts.NodeKey(node.Name)
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
 		if cluster.Pods != nil {
-			view.Pods = cluster.Pods(node)
+			view.Pods = cluster.Pods(node).BindTemplate
 		}
 		desired := plan.DesiredPools(ctx, view)
 		for _, t := range slices.SortedFunc(maps.Keys(desired.Hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {

@@ -104,7 +104,15 @@ func (l Listed) BindTemplate(t *devices.Template, bound *devices.Bound) {
 		case err != nil:
 			bound.Failed[t] = cmp.Or(bound.Failed[t], err)
 		case !pod.Connected && (pod.Registered || !pod.Lost.IsZero()):
-			addDown(bound, made, pod)
+			// The kubelet has lost the connection to the Pod.
+			down, known := bound.Down[made.Driver]
+			if !known || pod.Registered && !down.Registered {
+				down.Template, down.Registered = made, pod.Registered
+			}
+			if pod.Lost.After(down.Since) {
+				down.Since = pod.Lost
+			}
+			bound.Down[made.Driver] = down
 		case !pod.Connected: // the plugin has not started yet
 		case !drivers[made.Driver]:
 			drivers[made.Driver] = true
@@ -114,18 +122,6 @@ func (l Listed) BindTemplate(t *devices.Template, bound *devices.Bound) {
 	if len(drivers) == 0 {
 		bound.Absent = append(bound.Absent, t)
 	}
-}
-
-// addDown records that the kubelet has lost the connection to a Pod.
-func addDown(bound *devices.Bound, made *devices.Template, pod *Pod) {
-	down, known := bound.Down[made.Driver]
-	if !known || pod.Registered && !down.Registered {
-		down.Template, down.Registered = made, pod.Registered
-	}
-	if pod.Lost.After(down.Since) {
-		down.Since = pod.Lost
-	}
-	bound.Down[made.Driver] = down
 }
 
 // comparePreference is negative if the first of two Pods of one driver counts.
@@ -162,7 +158,7 @@ func bindToPod(t *devices.Template, pod *Pod, data func() (any, error)) (*device
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	bound, err := t.BindTo(&devices.BoundPod{Ready: pod.Ready, Data: data})
+	bound, err := t.BindTo(devices.BoundPod{Ready: pod.Ready, Data: data})
 	if err != nil {
 		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
 	}

@@ -66,10 +66,10 @@ func TestBind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(test.pods...))
+			bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(test.pods...).BindTemplate)
 			var up []string
 			for _, template := range bound.Templates {
-				data, err := template.DriverPodData()
+				data, err := template.Pod.Data()
 				require.NoError(t, err)
 				up = append(up, template.Driver+" "+data.(map[string]any)["name"].(string))
 			}
@@ -89,12 +89,12 @@ func TestBindOthers(t *testing.T) {
 	t.Parallel()
 	plain := compile(t, "plain", "driver: d\ndevices: [{name: a}]\n")
 	elsewhere := compile(t, "elsewhere", chartSpec+"nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: none, operator: Exists}]}]}\n")
-	bound := devices.Bind([]*devices.Template{plain, elsewhere}, node, podsOf(plugin("a", "d")))
+	bound := devices.Bind([]*devices.Template{plain, elsewhere}, node, podsOf(plugin("a", "d")).BindTemplate)
 	require.Equal(t, []*devices.Template{plain}, bound.Templates)
 	require.Empty(t, bound.Absent)
 
 	chart := compile(t, "chart", chartSpec)
-	unknown := devices.Bind([]*devices.Template{chart}, node, Listed(func(*devices.Template) ([]*Pod, bool) { return nil, false }))
+	unknown := devices.Bind([]*devices.Template{chart}, node, Listed(func(*devices.Template) ([]*Pod, bool) { return nil, false }).BindTemplate)
 	require.Equal(t, []*devices.Template{chart}, unknown.Unknown)
 	require.Equal(t, []*devices.Template{chart}, devices.Bind([]*devices.Template{chart}, node, nil).Absent)
 }
@@ -115,7 +115,7 @@ func TestBindByEnvironment(t *testing.T) {
 			t.Parallel()
 			chart := compile(t, "chart", chartSpec)
 			chart.DriverPod.Env = test.env
-			bound := devices.Bind([]*devices.Template{chart}, node, podsOf(plugin("a", "d")))
+			bound := devices.Bind([]*devices.Template{chart}, node, podsOf(plugin("a", "d")).BindTemplate)
 			require.Equal(t, test.want, len(bound.Templates) == 1)
 			require.Equal(t, test.want, len(bound.Absent) == 0)
 		})
@@ -136,7 +136,7 @@ func TestBindFails(t *testing.T) {
 			t.Parallel()
 			chart := compile(t, "chart", chartSpec)
 			chart.DriverPod.Container = test.container
-			bound := devices.Bind([]*devices.Template{chart}, node, podsOf(plugin("a", test.driver)))
+			bound := devices.Bind([]*devices.Template{chart}, node, podsOf(plugin("a", test.driver)).BindTemplate)
 			require.ErrorContains(t, bound.Failed[chart], test.want)
 		})
 	}
@@ -145,7 +145,7 @@ func TestBindFails(t *testing.T) {
 // TestRenderForDriverPod: what templates see of the Pod.
 func TestRenderForDriverPod(t *testing.T) {
 	t.Parallel()
-	bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(plugin("a", "d")))
+	bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(plugin("a", "d")).BindTemplate)
 	pools, refusals, err := devices.PoolsForNode(bound.Templates, lifecycle.NodeObject(node), nil)
 	require.NoError(t, err)
 	require.Empty(t, refusals)
@@ -167,7 +167,7 @@ func TestSizeOfDriversOnANode(t *testing.T) {
 	for i := range 12 {
 		pods = append(pods, plugin(fmt.Sprintf("p%02d", i), fmt.Sprintf("d%02d", i)))
 	}
-	bound := devices.Bind([]*devices.Template{template}, node, podsOf(pods...))
+	bound := devices.Bind([]*devices.Template{template}, node, podsOf(pods...).BindTemplate)
 	require.Len(t, bound.Templates, 10)
 	require.ErrorContains(t, bound.Failed[template], ": on its node, all templates together may make at most 100000 devices, and make 110000: lower count, or remove templates")
 }

@@ -124,7 +124,7 @@ func (d *Pods) updateWatches(ctx context.Context) (added []*podWatch) {
 }
 
 // On implements devices.Presence.
-func (d *Pods) On(node string) devices.Pods { return d.ListCached(node) }
+func (d *Pods) On(node string) devices.Pods { return d.ListCached(node).BindTemplate }
 
 // ListCached lists the driver Pods on a node, from the cache.
 func (d *Pods) ListCached(node string) Listed {
@@ -155,7 +155,7 @@ func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *co
 	if err != nil {
 		return nil, err
 	}
-	return on(node.Name), nil
+	return on(node.Name).BindTemplate, nil
 }
 
 var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",

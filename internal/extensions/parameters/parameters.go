@@ -22,11 +22,11 @@ import (
 
 func init() {
 	devices.RegisterPartCompiler(func(t *devices.Template) field.ErrorList {
-		if t.ResourcePoolTemplateSpec.Parameters == nil {
+		if t.Parameters == nil {
 			return nil
 		}
-		kinds, errs := Compile(t.ResourcePoolTemplateSpec.Parameters, field.NewPath("spec", "parameters"))
-		t.Parameters = kinds
+		kinds, errs := Compile(t.Parameters, field.NewPath("spec", "parameters"))
+		t.CheckParameters = kinds.Check
 		return errs
 	})
 }

@@ -163,7 +163,7 @@ func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devic
 		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
 			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return hasSliceName(o, n.Node, pool) })
 		// What a driver Pod publishes is unknown until it is Ready.
-		isStarting := slices.ContainsFunc(pool.Templates, func(t *devices.Template) bool { return !t.Started() })
+		isStarting := slices.ContainsFunc(pool.Templates, func(t *devices.Template) bool { return !t.Pod.Ready })
 		exists, err := shouldExist(ctx, n.Set, n.object, pool.Templates, isPublished || isStarting)
 		if err != nil {
 			return fmt.Errorf("pool %s: %w", pool.Name, err)

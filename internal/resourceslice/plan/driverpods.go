@@ -25,7 +25,7 @@ var (
 // error is the cause.
 func (n *nodePlan) retainUntilStarted(ctx context.Context, d *Desired, templates []*devices.Template) error {
 	driver, cause := templates[0].Driver, errStarting
-	i := slices.IndexFunc(templates, func(t *devices.Template) bool { return !t.Started() })
+	i := slices.IndexFunc(templates, func(t *devices.Template) bool { return !t.Pod.Ready })
 	if i < 0 {
 		templates, cause = n.bound.Unknown, errNotKnown
 		i = slices.IndexFunc(templates, func(t *devices.Template) bool { return t.Driver == driver })

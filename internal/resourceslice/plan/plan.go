@@ -134,7 +134,7 @@ func newSlices(node *corev1.Node, pool *devices.Pool, layout devices.Layout) ([]
 		// file that nodes share has none.
 		if pool.SharedWith == nil {
 			slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
-		} else if owner := pool.Owner(); owner != nil {
+		} else if owner := pool.Owner; owner != nil {
 			slice.OwnerReferences = []metav1.OwnerReference{*owner}
 		}
 		made[i] = slice
@@ -152,7 +152,7 @@ func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
 	name, uid := pool.Name, types.UID("")
 	if pool.SharedWith == nil {
 		name, uid = node.Name, node.UID
-	} else if owner := pool.Owner(); owner != nil {
+	} else if owner := pool.Owner; owner != nil {
 		uid = owner.UID
 	}
 	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), strings.ReplaceAll(name, "/", "-"))

@@ -184,7 +184,7 @@ func (s *Sidecar) newDriver(node *corev1.Node) *templates.Driver {
 		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
 			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool { return hasDeviceOf(slice, result) })
 		},
-	}, s.driverPods(node))
+	}, s.driverPods(node).BindTemplate)
 }
 
 // isOn reports whether a slice is of a node, or of a pool that the node shares.

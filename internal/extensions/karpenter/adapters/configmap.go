@@ -142,8 +142,13 @@ func (c *configMap) addDevice(d *draft, given *mappedDevice, path *field.Path) {
 	d.addDevice(device, path)
 }
 
-// deviceClass returns the class of all devices of a driver. Its name is in lower case.
+// deviceClass returns the class of all devices of a driver. Its name is in lower case. Pods request the
+// driver's name as the document has it, if it can name an extended resource.
 func deviceClass(given, driver string) resourcev1.DeviceClass {
+	requested := given
+	if errs := validate.ExtendedResourceName(context.Background(), operation.Operation{}, nil, &given, nil); len(errs) > 0 {
+		requested = strings.ToLower(driver) + "/device"
+	}
 	return resourcev1.DeviceClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"},
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(driver)},
@@ -151,16 +156,7 @@ func deviceClass(given, driver string) resourcev1.DeviceClass {
 			Selectors: []resourcev1.DeviceSelector{{
 				CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
 			}},
-			ExtendedResourceName: new(extendedResource(given, driver)),
+			ExtendedResourceName: &requested,
 		},
 	}
-}
-
-// extendedResource returns the extended resource that Pods request: the name of the driver as the
-// document has it, if it can name an extended resource.
-func extendedResource(given, driver string) string {
-	if len(validate.ExtendedResourceName(context.Background(), operation.Operation{}, nil, &given, nil)) == 0 {
-		return given
-	}
-	return strings.ToLower(driver) + "/device"
 }

@@ -69,13 +69,8 @@ func (a *adapter) literalAttribute(attribute v1alpha1.Attribute, path *field.Pat
 	if _, err := validation.ResolveAttribute(attribute, attribute.Value); err != nil {
 		a.addProblems(field.Invalid(path, strings.TrimSuffix(attribute.Value, v1alpha1.ElementEnd), err.Error()))
 	}
-	attribute.Value = escapeTemplate(attribute.Value)
+	attribute.Value = strings.ReplaceAll(attribute.Value, "{{", `{{"{{"}}`)
 	return attribute
-}
-
-// escapeTemplate returns the Go template that yields the text.
-func escapeTemplate(text string) string {
-	return strings.ReplaceAll(text, "{{", `{{"{{"}}`)
 }
 
 // driverName returns the name of a driver in a form that the API server accepts: without "/", which

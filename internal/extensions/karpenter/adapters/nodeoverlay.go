@@ -67,18 +67,14 @@ func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaveToLayout(adapted.Templates)
-	return adapted, nil
-}
-
-// leaveToLayout leaves it to publishing to divide templates with counter sets into slices, since the
-// place of counter sets depends on the API server's version.
-func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
-	for i := range templates {
-		if spec := &templates[i].Spec; len(spec.SharedCounters) > 0 {
+	for i := range adapted.Templates {
+		// Publishing divides templates with counter sets into slices, since the place of counter sets
+		// depends on the API server's version.
+		if spec := &adapted.Templates[i].Spec; len(spec.SharedCounters) > 0 {
 			spec.Slices = nil
 		}
 	}
+	return adapted, nil
 }
 
 // decodeAnnotation decodes the slices in the annotation.
@@ -124,7 +120,13 @@ type overlayDevice struct {
 // addSlice adds a slice to the draft for its driver.
 func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
 	spec, specPath := &slice.Spec, path.Child("spec")
-	o.checkKind(slice, path)
+	version, kind := resourcev1.SchemeGroupVersion.String(), "ResourceSlice"
+	if slice.APIVersion != "" && slice.APIVersion != version {
+		o.addProblems(field.NotSupported(path.Child("apiVersion"), slice.APIVersion, []string{version}))
+	}
+	if slice.Kind != "" && slice.Kind != kind {
+		o.addProblems(field.NotSupported(path.Child("kind"), slice.Kind, []string{kind}))
+	}
 	o.checkNodes(spec, specPath)
 	o.requireField(len(spec.Devices)+len(spec.SharedCounters) > 0, specPath.Child("devices"), "give at least one device")
 	if !o.requireField(spec.Driver != "", specPath.Child("driver"), exampleDriver) {
@@ -132,23 +134,18 @@ func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
 	}
 	d := o.draftFor(spec, specPath)
 	d.incomplete = d.incomplete || o.misfits.Hides(path.String()) || o.misfits.Hides("spec.requirements")
-	o.addCounters(d, spec.SharedCounters, specPath.Child("sharedCounters"))
+	for i, set := range spec.SharedCounters {
+		at, added := specPath.Child("sharedCounters").Index(i), &d.template.Spec.SharedCounters
+		o.checkName(set.Name, at.Child("name"))
+		d.setOrigin(field.NewPath("spec", "sharedCounters").Index(len(*added)), at)
+		*added = append(*added, v1alpha1.CounterSetTemplate{Name: set.Name, Counters: set.Counters})
+	}
 	var devices []v1alpha1.DeviceTemplate
 	for i := range spec.Devices {
 		devices = append(devices, o.adaptDevice(&spec.Devices[i], spec.Driver, specPath.Child("devices").Index(i)))
 	}
 	if len(devices) > 0 {
 		o.adapter.addSlice(d, devices, specPath)
-	}
-}
-
-func (o *nodeOverlay) checkKind(slice *overlaySlice, path *field.Path) {
-	version, kind := resourcev1.SchemeGroupVersion.String(), "ResourceSlice"
-	if slice.APIVersion != "" && slice.APIVersion != version {
-		o.addProblems(field.NotSupported(path.Child("apiVersion"), slice.APIVersion, []string{version}))
-	}
-	if slice.Kind != "" && slice.Kind != kind {
-		o.addProblems(field.NotSupported(path.Child("kind"), slice.Kind, []string{kind}))
 	}
 }
 
@@ -206,13 +203,4 @@ func (o *nodeOverlay) draftFor(spec *overlaySliceSpec, path *field.Path) *draft 
 	}
 	o.drafts = append(o.drafts, d)
 	return d
-}
-
-func (o *nodeOverlay) addCounters(d *draft, given []resourcev1.CounterSet, path *field.Path) {
-	for i, set := range given {
-		o.checkName(set.Name, path.Index(i).Child("name"))
-		spec := &d.template.Spec
-		d.setOrigin(field.NewPath("spec", "sharedCounters").Index(len(spec.SharedCounters)), path.Index(i))
-		spec.SharedCounters = append(spec.SharedCounters, v1alpha1.CounterSetTemplate{Name: set.Name, Counters: set.Counters})
-	}
 }
