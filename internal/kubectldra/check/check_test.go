@@ -2,48 +2,32 @@ package check
 
 import (
 	"io"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/objectstest"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
-
-func class(name string, expressions ...string) *resourcev1.DeviceClass {
-	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	for _, expression := range expressions {
-		c.Spec.Selectors = append(c.Spec.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
-	}
-	return c
-}
-
-const ofDriver = `device.driver == "` + objectstest.Driver + `"`
 
 // healthy is a cluster in which nothing is wrong: two nodes with four devices each, of which a Pod has one.
 func healthy() *World {
 	w := &World{
 		Objects: usage.Objects{
-			Slices: []*resourcev1.ResourceSlice{objectstest.Slice("a", "gpu-0", "gpu-1", "gpu-2", "gpu-3"), objectstest.Slice("b", "gpu-0", "gpu-1", "gpu-2", "gpu-3")},
-			Claims: []*resourcev1.ResourceClaim{objectstest.Claim("train", "a", []string{"gpu-0"}, "train")},
-			Pods:   []*corev1.Pod{objectstest.Pod("train", "a", "train", objectstest.Prepared)},
+			Slices: []*resourcev1.ResourceSlice{worldtest.Slice("a", "gpu-0", "gpu-1", "gpu-2", "gpu-3"), worldtest.Slice("b", "gpu-0", "gpu-1", "gpu-2", "gpu-3")},
+			Claims: []*resourcev1.ResourceClaim{worldtest.Claim("train", "a", []string{"gpu-0"}, "train")},
+			Pods:   []*corev1.Pod{worldtest.Pod("train", "a", "train", worldtest.Prepared)},
 		},
-		Now: objectstest.Now, Writers: map[string][]string{"a-gpus": {"gpu-plugin"}, "b-gpus": {"gpu-plugin"}},
-		Classes: []*resourcev1.DeviceClass{class("gpu", ofDriver), class("all")},
-		Nodes:   []*corev1.Node{objectstest.Node("a", true), objectstest.Node("b", true)},
+		Now: worldtest.Now.Time, Writers: map[string][]string{"a-gpus": {"gpu-plugin"}, "b-gpus": {"gpu-plugin"}},
+		Classes: []*resourcev1.DeviceClass{worldtest.Class("gpu", worldtest.OfDriver), worldtest.Class("all")},
+		Nodes:   []*corev1.Node{worldtest.Node("a", true), worldtest.Node("b", true)},
 		Unseen:  map[string]bool{},
 	}
 	for _, slice := range w.Slices {
@@ -66,7 +50,7 @@ var sick = map[string]struct {
 	},
 	"invalidPool": {
 		func(w *World) {
-			second := objectstest.Slice("a", "gpu-3")
+			second := worldtest.Slice("a", "gpu-3")
 			second.Name = "a-more"
 			second.Spec.Pool.ResourceSliceCount, w.Slices[0].Spec.Pool.ResourceSliceCount = 2, 2
 			w.Slices = append(w.Slices, second)
@@ -89,7 +73,7 @@ var sick = map[string]struct {
 		Finding{"", Problem, "gpu.example.com/a", "there is no node a; devices of the pool are allocated to ml/train", "kubectl delete resourceslices a-gpus"},
 	},
 	"nodeNotReady": {
-		func(w *World) { w.Nodes[0] = objectstest.Node("a", false) },
+		func(w *World) { w.Nodes[0] = worldtest.Node("a", false) },
 		Finding{
 			"", Problem, "node a", "Ready is Unknown since 60m: Kubelet stopped posting node status; in use by claim ml/train for train",
 			"kubectl taint nodes a node.kubernetes.io/out-of-service=nodeshutdown:NoExecute # if it is shut down: its Pods go elsewhere",
@@ -114,7 +98,7 @@ var sick = map[string]struct {
 		},
 	},
 	"stuckClaim": {
-		func(w *World) { w.Claims[0].DeletionTimestamp = new(objectstest.At(60)) },
+		func(w *World) { w.Claims[0].DeletionTimestamp = new(worldtest.At(60)) },
 		Finding{"", Problem, "ml/train", "deleted 59m ago, and waits for finalizers resource.kubernetes.io/delete-protection, while it is reserved for train", "kubectl delete pod train -n ml"},
 	},
 	"missingClass": {
@@ -126,10 +110,10 @@ var sick = map[string]struct {
 	},
 	"emptyClass": {
 		func(w *World) {
-			w.Classes = append(w.Classes, class("big", ofDriver, `device.capacity["`+objectstest.Driver+`"].memory.compareTo(quantity("100Gi")) > 0`))
-			waits := objectstest.Claim("waits", "", nil)
+			w.Classes = append(w.Classes, worldtest.Class("big", worldtest.OfDriver, `device.capacity["`+worldtest.Driver+`"].memory.compareTo(quantity("100Gi")) > 0`))
+			waits := worldtest.Claim("waits", "", nil)
 			waits.Spec.Devices.Requests[0].Exactly.DeviceClassName = "big"
-			w.Claims, w.Pods = append(w.Claims, waits), append(w.Pods, objectstest.Pod("waits", "", "waits"))
+			w.Claims, w.Pods = append(w.Claims, waits), append(w.Pods, worldtest.Pod("waits", "", "waits"))
 		},
 		Finding{
 			"", Problem, "big",
@@ -158,7 +142,7 @@ var sick = map[string]struct {
 	},
 	"staleSlice": {
 		func(w *World) {
-			old := objectstest.Slice("a", "gpu-0")
+			old := worldtest.Slice("a", "gpu-0")
 			old.Name, old.Spec.Pool.Generation = "a-old", 2
 			w.Slices = append(w.Slices, old)
 		},
@@ -174,7 +158,7 @@ var sick = map[string]struct {
 		},
 	},
 	"unusedClaim": {
-		func(w *World) { w.Claims = append(w.Claims, objectstest.Claim("old", "", nil)) },
+		func(w *World) { w.Claims = append(w.Claims, worldtest.Claim("old", "", nil)) },
 		Finding{"", Hint, "ml/old", "it is 60m old", "kubectl delete resourceclaim old -n ml"},
 	},
 }
@@ -205,11 +189,11 @@ func TestYoung(t *testing.T) {
 	t.Parallel()
 	w := healthy()
 	w.Slices[0].Spec.Pool.ResourceSliceCount = 2
-	w.Slices[0].CreationTimestamp = metav1.NewTime(objectstest.Now.Add(-10 * time.Second))
+	w.Slices[0].CreationTimestamp = metav1.NewTime(worldtest.Now.Add(-10 * time.Second))
 	w.Claims[0].Status.ReservedFor, w.Pods = nil, nil
-	w.Claims[0].Status.Allocation.AllocationTimestamp = new(metav1.NewTime(objectstest.Now.Add(-time.Minute)))
-	young := objectstest.Claim("young", "", nil)
-	young.CreationTimestamp = metav1.NewTime(objectstest.Now.Add(-time.Minute))
+	w.Claims[0].Status.Allocation.AllocationTimestamp = new(metav1.NewTime(worldtest.Now.Add(-time.Minute)))
+	young := worldtest.Claim("young", "", nil)
+	young.CreationTimestamp = metav1.NewTime(worldtest.Now.Add(-time.Minute))
 	w.Claims = append(w.Claims, young)
 	found, _ := Check(t.Context(), w)
 	require.Empty(t, found)
@@ -238,7 +222,7 @@ func TestTables(t *testing.T) {
 		sick[name].harm(broken)
 	}
 	for _, node := range []string{"c", "d", "e", "f", "g", "h", tabletest.Node} {
-		broken.Slices = append(broken.Slices, objectstest.Slice(node, "gpu-0"))
+		broken.Slices = append(broken.Slices, worldtest.Slice(node, "gpu-0"))
 	}
 	unseen := healthy()
 	unseen.Unseen = map[string]bool{"resourceslices": true, "nodes": true}
@@ -253,20 +237,13 @@ func TestTables(t *testing.T) {
 // TestRead: a user of one namespace gets what can be said of its claims, and slices are read once.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset(objectstest.Slice("a", "gpu-0"), objectstest.Claim("train", "a", []string{"gpu-0"}, "train"), objectstest.Pod("train", "a", "train"))
-	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		resource := action.GetResource().Resource
-		isForbidden := resource == "nodes" || action.GetNamespace() == "" && slices.Contains([]string{"pods", "resourceclaims", "resourceclaimtemplates"}, resource)
-		return isForbidden, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
-	})
-	w, err := readWorld(t.Context(), reading.NewReaderOf(client), "ml", false)
-	require.NoError(t, err)
-	require.Equal(t, "ml", w.Namespace)
-	require.Len(t, w.Claims, 1)
-	require.True(t, w.Unseen["nodes"])
-	require.False(t, w.Unseen["resourceclaims"])
+	w := worldtest.New(t, worldtest.Slice("a", "gpu-0"), worldtest.Claim("train", "a", []string{"gpu-0"}, "train"), worldtest.Pod("train", "a", "train"), worldtest.Class("gpu", worldtest.OfDriver))
+	w.Forbid("nodes", "pods", "resourceclaims", "resourceclaimtemplates")
+	a := w.Run(New)
+	require.NoError(t, a.Err)
+	require.Equal(t, "No problems found in 1 pool with 1 device, 1 claim in namespace ml\n\nnot checked: nodeGone, nodeNotReady\n", a.Out)
 	lists := 0
-	for _, action := range client.Actions() {
+	for _, action := range w.Client.Actions() {
 		if action.GetResource().Resource == "resourceslices" {
 			lists++
 		}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 
 // New makes the command.
 func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	format := printing.NewFlags()
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Look for what is wrong with devices and claims, and say how to mend it.",
@@ -38,46 +36,29 @@ you may list. The exit code is 1 if there are problems.`,
   # All findings, with the commands that mend them
   kubectl dra check -o jsonpath='{range .items[*]}{.object}{"\t"}{.fix}{"\n"}{end}'`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := format.Validate(); err != nil {
-				return err
-			}
-			own, err := reach.Namespace(false)
-			if err != nil {
-				return err
-			}
-			reader, err := reach.NewReader()
-			if err != nil {
-				return err
-			}
-			w, err := readWorld(command.Context(), reader, own, command.Flags().Changed("namespace"))
-			if err != nil {
-				return err
-			}
-			findings, skipped := Check(command.Context(), w)
-			if err := printFindings(streams.Out, format, w, findings, skipped); err != nil {
-				return err
-			}
-			printing.Unseen(streams.ErrOut, reader.Unseen())
-			if len(findings) > 0 && findings[0].Level == Problem {
-				return cli.ErrNegative
-			}
-			return nil
-		},
 	}
-	format.AddTo(command)
+	f := printing.NewFrame(command, reach, streams)
+	f.Run(command, nil, func(ctx context.Context) error {
+		w, err := readWorld(ctx, f.Reader, f.Namespace, command.Flags().Changed("namespace"))
+		if err != nil {
+			return err
+		}
+		findings, skipped := Check(ctx, w)
+		if f.IsForPeople() {
+			err = writeFindings(f.Out, countFindings(w, findings), findings, skipped)
+		} else {
+			err = printing.PrintObjects(f, findings)
+		}
+		if err != nil {
+			return err
+		}
+		f.TellUnseen()
+		if len(findings) > 0 && findings[0].Level == Problem {
+			return cli.ErrNegative
+		}
+		return nil
+	})
 	return command
-}
-
-func printFindings(out io.Writer, format *printing.Flags, w *World, findings []Finding, skipped []string) error {
-	if format.IsForPeople() {
-		return writeFindings(out, countFindings(w, findings), findings, skipped)
-	}
-	objects := make([]any, len(findings))
-	for i := range findings {
-		objects[i] = findings[i]
-	}
-	return format.Print(out, nil, objects)
 }
 
 // readWorld reads a cluster. Where the user may not list the claims of all namespaces, those of the user's own are read.

@@ -3,7 +3,6 @@ package claim
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -24,7 +23,7 @@ import (
 
 // New makes the command.
 func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	format := printing.NewFlags()
+	var names []string
 	command := &cobra.Command{
 		Use:     "claim NAME...",
 		Aliases: []string{"resourceclaim"},
@@ -43,59 +42,50 @@ Pod's condition PodReadyToStartContainers is True.`,
   kubectl dra claim training serving -o jsonpath='{range .items[*]}{.claim}{"\t"}{.steps[?(@.step=="allocated")].time}{"\n"}{end}'`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: reach.CompleteNames("resourceclaims"),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := format.Validate(); err != nil {
-				return err
-			}
-			namespace, err := reach.Namespace(false)
-			if err != nil {
-				return err
-			}
-			reader, err := reach.NewReader()
-			if err != nil {
-				return err
-			}
-			stories, err := readStories(command.Context(), reader, namespace, arguments)
-			if err != nil {
-				return err
-			}
-			if err := printStories(streams.Out, format, stories, time.Now()); err != nil {
-				return err
-			}
-			printing.Unseen(streams.ErrOut, reader.Unseen())
-			return nil
-		},
 	}
-	format.AddTo(command)
+	f := printing.NewFrame(command, reach, streams)
+	f.Run(command, func(arguments []string) (err error) {
+		names, err = parseNames(arguments)
+		return err
+	}, func(ctx context.Context) error {
+		stories := make([]*Story, len(names))
+		for i, name := range names {
+			var err error
+			if stories[i], err = readStory(ctx, f.Reader, f.Namespace, name); err != nil {
+				return err
+			}
+		}
+		if err := printStories(f, stories, time.Now()); err != nil {
+			return err
+		}
+		f.TellUnseen()
+		return nil
+	})
 	return command
 }
 
 // printStories prints stories one below the other.
-func printStories(out io.Writer, format *printing.Flags, stories []*Story, now time.Time) error {
-	if !format.IsForPeople() {
-		objects := make([]any, len(stories))
-		for i := range stories {
-			objects[i] = stories[i]
-		}
-		return format.Print(out, nil, objects)
+func printStories(f *printing.Frame, stories []*Story, now time.Time) error {
+	if !f.IsForPeople() {
+		return printing.PrintObjects(f, stories)
 	}
 	for i, story := range stories {
 		separator := ""
 		if i > 0 {
 			separator = "\n"
 		}
-		if err := output.Text(out, separator+story.describeStory(now)+"\n"); err != nil {
+		if err := output.Text(f.Out, separator+story.describeStory(now)+"\n"); err != nil {
 			return err
 		}
-		if err := format.Print(out, output.Tables{steps.StepTable(story.Steps)}, nil); err != nil {
+		if err := f.Print(f.Out, output.Tables{steps.StepTable(story.Steps)}, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readStories(ctx context.Context, reader *reading.Reader, namespace string, arguments []string) ([]*Story, error) {
-	stories := make([]*Story, len(arguments))
+func parseNames(arguments []string) ([]string, error) {
+	names := make([]string, len(arguments))
 	for i, argument := range arguments {
 		kind, name, hasKind := strings.Cut(argument, "/")
 		if !hasKind {
@@ -103,12 +93,9 @@ func readStories(ctx context.Context, reader *reading.Reader, namespace string, 
 		} else if singular := strings.TrimSuffix(strings.TrimSuffix(kind, ".resource.k8s.io"), "s"); singular != "claim" && singular != "resourceclaim" {
 			return nil, fmt.Errorf("%s is no claim: write NAME or claim/NAME", argument)
 		}
-		var err error
-		if stories[i], err = readStory(ctx, reader, namespace, name); err != nil {
-			return nil, err
-		}
+		names[i] = name
 	}
-	return stories, nil
+	return names, nil
 }
 
 // readStory reads a claim, with its managed fields, and what has to do with it.

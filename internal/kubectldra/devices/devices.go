@@ -55,11 +55,9 @@ SINCE is how long the claim has the device, or how long the device is tainted. I
 	q.AddDeviceFlagsTo(command)
 	var columns []string
 	command.Flags().StringSliceVarP(&columns, "attribute-columns", "L", nil, "Attributes to show as columns, with or without their domain.")
-	command.RunE = func(command *cobra.Command, names []string) error {
-		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer {
-			return chooseDevices(c, &q.Flags, names, columns, time.Now())
-		})
-	}
+	q.Ask(command, func(c *selecting.Cluster, names []string) *selecting.Answer {
+		return chooseDevices(c, &q.Flags, names, columns, time.Now())
+	})
 	return command
 }
 

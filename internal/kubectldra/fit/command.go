@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -20,14 +21,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
 )
-
-// command is what the user asks for.
-type command struct {
-	streams genericiooptions.IOStreams
-	reach   *reading.Flags
-	print   *printing.Flags
-	files   documents.Files
-}
 
 const long = `Say whether Pods would run in the cluster now: on which node and with which devices,
 or what is missing, and which Pods of lower priority would have to go. Nothing is
@@ -56,62 +49,47 @@ const example = `  # Would this Pod run here?
 
 // New makes the command.
 func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	c := &command{streams: streams, reach: reach, print: printing.NewFlags()}
-	made := &cobra.Command{
+	command := &cobra.Command{
 		Use:     "fit -f FILE...",
 		Short:   "Say whether Pods would run here, where, or what is missing.",
 		Long:    long,
 		Example: example,
 		Args:    cli.NoArguments,
-		RunE:    func(made *cobra.Command, _ []string) error { return c.runFit(made.Context()) },
 	}
-	c.files.AddTo(made, "Pods, what makes Pods, claims, claim templates and classes")
-	c.print.AddTo(made)
+	var files documents.Files
+	files.AddTo(command, "Pods, what makes Pods, claims, claim templates and classes")
 	// It fails only for a flag that does not exist.
-	_ = made.MarkFlagRequired("filename")
-	return made
-}
-
-func (c *command) runFit(ctx context.Context) error {
-	if err := c.print.Validate(); err != nil {
+	_ = command.MarkFlagRequired("filename")
+	f := printing.NewFrame(command, reach, streams)
+	var in *input.Input
+	f.Run(command, func([]string) (err error) {
+		in, err = readFiles(&files, f)
 		return err
-	}
-	namespace, err := c.reach.Namespace(false)
-	if err != nil {
-		return err
-	}
-	in, err := c.readFiles(namespace)
-	if err != nil {
-		return err
-	}
-	reader, err := c.reach.NewReader()
-	if err != nil {
-		return err
-	}
-	verdicts, err := judge(ctx, reader, in)
-	if err != nil {
-		return err
-	}
-	if err := c.printVerdicts(verdicts); err != nil {
-		return err
-	}
-	printing.Unseen(c.streams.ErrOut, reader.Unseen())
-	for _, verdict := range verdicts {
-		if !verdict.Fits {
+	}, func(ctx context.Context) error {
+		verdicts, err := judge(ctx, f.Reader, in)
+		if err != nil {
+			return err
+		}
+		if err := printVerdicts(f, verdicts); err != nil {
+			return err
+		}
+		f.TellUnseen()
+		if slices.ContainsFunc(verdicts, func(v *Verdict) bool { return !v.Fits }) {
 			return cli.ErrNegative
 		}
-	}
-	return nil
+		return nil
+	})
+	return command
 }
 
 // readFiles reads the objects of the files, with the Pods that workloads make.
-func (c *command) readFiles(namespace string) (*input.Input, error) {
-	streams := cli.Streams{In: c.streams.In, Out: c.streams.Out, ErrOut: c.streams.ErrOut}
-	read, err := c.files.Read(streams)
+func readFiles(files *documents.Files, f *printing.Frame) (*input.Input, error) {
+	streams := cli.Streams{In: f.In, Out: f.Out, ErrOut: f.ErrOut}
+	read, err := files.Read(streams)
 	if err != nil {
 		return nil, err
 	}
-	in := input.New(namespace)
+	in := input.New(f.Namespace)
 	if err := in.AddDocuments(read); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 )
 
 // Verdict says whether a Pod fits.
@@ -110,16 +111,12 @@ func unconsidered(pod *corev1.Pod) []string {
 }
 
 // printVerdicts prints verdicts: one in sentences, and several in a table, with what is wrong with those that do not fit.
-func (c *command) printVerdicts(verdicts []*Verdict) error {
-	if !c.print.IsForPeople() {
-		var objects []any
-		for _, verdict := range verdicts {
-			objects = append(objects, verdict)
-		}
-		return c.print.Print(c.streams.Out, nil, objects)
+func printVerdicts(f *printing.Frame, verdicts []*Verdict) error {
+	if !f.IsForPeople() {
+		return printing.PrintObjects(f, verdicts)
 	}
 	if len(verdicts) == 1 {
-		return output.Text(c.streams.Out, verdicts[0].describeFit())
+		return output.Text(f.Out, verdicts[0].describeFit())
 	}
 	fitting := 0
 	table := &output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "devices"}}}
@@ -133,13 +130,13 @@ func (c *command) printVerdicts(verdicts []*Verdict) error {
 	if fitting < len(verdicts) {
 		text = fmt.Sprintf("%d of %d Pods fit.\n\n", fitting, len(verdicts)) + describeUnfit(verdicts) + "\n"
 	}
-	if err := output.Text(c.streams.Out, text); err != nil {
+	if err := output.Text(f.Out, text); err != nil {
 		return err
 	}
 	if fitting == 0 {
 		return nil
 	}
-	return c.print.Print(c.streams.Out, output.Tables{table}, nil)
+	return f.Print(f.Out, output.Tables{table}, nil)
 }
 
 // describeUnfit says once what is wrong with Pods that do not fit for the same reason.

@@ -65,14 +65,6 @@ func (a *Answer) Print(out io.Writer, rows []Row, layout output.Layout) error {
 	return output.Tables{table}.Print(out, layout)
 }
 
-func listObjects(rows []Row) []any {
-	objects := make([]any, len(rows))
-	for i := range rows {
-		objects[i] = rows[i].Object
-	}
-	return objects
-}
-
 // Age is how long ago a time was, as kubectl writes it.
 func (q *Question) Age(since *time.Time) string {
 	if since == nil {

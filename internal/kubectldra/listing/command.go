@@ -29,66 +29,60 @@ type Kind struct {
 // lister lists what a question asks for.
 type lister struct {
 	Kind
+	*printing.Frame
 	question Question
-	print    *printing.Flags
-	streams  genericiooptions.IOStreams
-	reader   *reading.Reader
 }
 
 // AddTo makes a command list a kind.
 func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams genericiooptions.IOStreams) {
-	l := &lister{Kind: kind, print: printing.NewFlags(), streams: streams}
+	l := &lister{Kind: kind, Frame: printing.NewFrame(command, reach, streams)}
 	l.question.addFlags(command, kind.Name)
-	l.print.AddTo(command)
+	reading.AddAllNamespaces(command, &l.AllNamespaces)
 	var isWatching bool
 	command.Flags().BoolVarP(&isWatching, "watch", "w", false, "After the answer, show what changes.")
 	completed := map[string]string{"pods": "pods", "claims": "resourceclaims"}[kind.Name]
 	command.ValidArgsFunction = reach.CompleteNames(completed)
-	command.RunE = func(command *cobra.Command, arguments []string) error {
-		if err := l.print.Validate(); err != nil {
-			return err
-		}
-		if err := l.question.complete(reach, kind.Name, arguments); err != nil {
-			return err
-		}
-		reader, err := reach.NewReader()
-		if err != nil {
-			return err
-		}
-		l.reader = reader
+	l.Run(command, func(arguments []string) error {
+		l.question.Namespace = l.Namespace
+		return l.question.complete(kind.Name, arguments, l.AllNamespaces)
+	}, func(ctx context.Context) error {
 		if isWatching {
-			return l.watch(command.Context())
+			return l.watch(ctx)
 		}
-		objects, err := l.readObjects(command.Context())
+		objects, err := Read(ctx, l.Reader, l.Namespace, l.podSelector())
 		if err != nil {
 			return err
 		}
 		return l.printAnswer(objects)
-	}
+	})
 }
 
 // printAnswer prints the answer, and then what it lacks.
 func (l *lister) printAnswer(objects usage.Objects) error {
 	if l.isBlind(objects) {
-		return refuseBlind(l.reader.Unseen())
+		return refuseBlind(l.Reader.Unseen())
 	}
 	answer := l.chooseRows(objects)
-	if len(answer.Rows) > 0 || !l.print.IsForPeople() {
+	if len(answer.Rows) > 0 || !l.IsForPeople() {
 		if err := l.printRows(answer, answer.Rows); err != nil {
 			return err
 		}
 	} else if answer.Missing == nil {
-		_, _ = fmt.Fprintln(l.streams.ErrOut, answer.Nothing)
+		_, _ = fmt.Fprintln(l.ErrOut, answer.Nothing)
 	}
-	printing.Unseen(l.streams.ErrOut, l.reader.Unseen())
+	l.TellUnseen()
 	return answer.Missing
 }
 
 func (l *lister) printRows(answer *Answer, rows []Row) error {
-	if l.print.IsForPeople() {
-		return answer.Print(l.streams.Out, rows, l.print.Layout(l.streams.Out))
+	if l.IsForPeople() {
+		return answer.Print(l.Out, rows, l.Layout(l.Out))
 	}
-	return l.print.Print(l.streams.Out, nil, listObjects(rows))
+	objects := make([]any, len(rows))
+	for i := range rows {
+		objects[i] = rows[i].Object
+	}
+	return l.Print(l.Out, nil, objects)
 }
 
 // isBlind reports whether nothing can be answered. Of Pods without their claims it is known what they wait for.
@@ -129,9 +123,4 @@ func (l *lister) podSelector() string {
 		return l.question.selector
 	}
 	return ""
-}
-
-// readObjects reads what the question is about.
-func (l *lister) readObjects(ctx context.Context) (objects usage.Objects, err error) {
-	return Read(ctx, l.reader, l.question.Namespace, l.podSelector())
 }

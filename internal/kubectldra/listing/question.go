@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/selecting"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 )
@@ -28,12 +27,10 @@ type Question struct {
 	// States and Attributes are those that the user asks for: NAME=VALUE. Without any, all are meant.
 	States, Attributes []string
 
-	allNamespaces bool
-	selector      string
+	selector string
 }
 
 func (q *Question) addFlags(command *cobra.Command, selected string) {
-	reading.AddAllNamespaces(command, &q.allNamespaces)
 	flags := command.Flags()
 	flags.StringVarP(&q.selector, "selector", "l", "", "Selector of labels of the "+selected+", as for kubectl get.")
 	flags.StringSliceVar(&q.States, "state", nil, "Only those in one of these states: "+strings.Join(stateNames(), ", ")+".")
@@ -51,7 +48,7 @@ func stateNames() []string {
 }
 
 // complete takes the arguments of the command, of which those without a kind are of that kind, and checks the flags.
-func (q *Question) complete(reach *reading.Flags, kind string, arguments []string) error {
+func (q *Question) complete(kind string, arguments []string, isOfAllNamespaces bool) error {
 	for _, state := range q.States {
 		if !slices.Contains(stateNames(), state) {
 			return cli.NotFound(fmt.Sprintf("parse --state %s: there is no such state", state), state, stateNames(), "it is one of "+strings.Join(stateNames(), ", "))
@@ -66,7 +63,7 @@ func (q *Question) complete(reach *reading.Flags, kind string, arguments []strin
 	if _, err := labels.Parse(q.selector); err != nil {
 		return fmt.Errorf("parse --selector: %w", err)
 	}
-	if len(arguments) > 0 && (q.selector != "" || q.allNamespaces) {
+	if len(arguments) > 0 && (q.selector != "" || isOfAllNamespaces) {
 		return errors.New("names cannot be given with -l or -A")
 	}
 	for _, argument := range arguments {
@@ -74,9 +71,7 @@ func (q *Question) complete(reach *reading.Flags, kind string, arguments []strin
 			return err
 		}
 	}
-	var err error
-	q.Namespace, err = reach.Namespace(q.allNamespaces)
-	return err
+	return nil
 }
 
 func (q *Question) addName(kind, argument string) error {

@@ -49,8 +49,8 @@ func (l *lister) watch(ctx context.Context) (err error) {
 	defer cancel(nil)
 	w.start(ctx, cancel)
 	f := &follower{lister: l}
-	if l.print.IsForPeople() {
-		f.screen = screen.Of(l.streams.Out)
+	if l.IsForPeople() {
+		f.screen = screen.Of(l.Out)
 	}
 	defer func() { err = errors.Join(err, f.closeScreen()) }()
 	ticker := time.NewTicker(interval)
@@ -76,13 +76,13 @@ func (w *watched) printChanges(f *follower) error {
 		return nil
 	}
 	if w.isBlind(w.currentObjects()) {
-		return refuseBlind(w.reader.Unseen())
+		return refuseBlind(w.Reader.Unseen())
 	}
 	return f.update(w.changes.Load()+w.rules.Changes(), w.currentObjects)
 }
 
 func (l *lister) newWatched() *watched {
-	client, namespace, none := l.reader.Client(), l.question.Namespace, cache.Indexers{}
+	client, namespace, none := l.Reader.Client(), l.question.Namespace, cache.Indexers{}
 	selectPods := func(options *metav1.ListOptions) { options.LabelSelector = l.podSelector() }
 	selectEvents := func(options *metav1.ListOptions) { options.FieldSelector = "reason=" + failedPrepare }
 	return &watched{
@@ -131,7 +131,7 @@ func (w *watched) start(ctx context.Context, fail context.CancelCauseFunc) {
 
 func (w *watched) noteForbidden(resource, namespace string) {
 	err := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
-	_ = w.reader.NoteUnseen("watch", resource, namespace, err) // it returns other errors only
+	_ = w.Reader.NoteUnseen("watch", resource, namespace, err) // it returns other errors only
 }
 
 func dropManagedFields(object any) (any, error) {
@@ -202,10 +202,10 @@ func (f *follower) update(changes uint64, objects func() usage.Objects) error {
 	isFirst := f.shown == nil
 	rows := f.changedRows(answer)
 	if isFirst {
-		if len(rows) == 0 && f.print.IsForPeople() {
-			_, _ = fmt.Fprintln(f.streams.ErrOut, answer.Nothing)
+		if len(rows) == 0 && f.IsForPeople() {
+			_, _ = fmt.Fprintln(f.ErrOut, answer.Nothing)
 		}
-		printing.Unseen(f.streams.ErrOut, f.reader.Unseen())
+		f.TellUnseen()
 	} else {
 		answer.Title = ""
 	}
@@ -238,13 +238,13 @@ func (f *follower) changedRows(answer *Answer) []Row {
 }
 
 func (f *follower) redraw(answer *Answer) error {
-	layout := f.print.Layout(f.streams.Out)
+	layout := f.Layout(f.Out)
 	width, height := f.screen.Size()
 	var note strings.Builder
 	if len(answer.Rows) == 0 {
 		note.WriteString(answer.Nothing + "\n")
 	}
-	printing.Unseen(&note, f.reader.Unseen())
+	printing.Unseen(&note, f.Reader.Unseen())
 	layout.Width, layout.Height = width, height-strings.Count(note.String(), "\n")
 	var text strings.Builder
 	if len(answer.Rows) > 0 {

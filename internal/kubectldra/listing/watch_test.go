@@ -1,106 +1,64 @@
-package listing
+package listing_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/objectstest"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
-	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
 )
-
-// states lists Pods with their states.
-func states(q *Question, cluster *usage.Cluster) *Answer {
-	a := &Answer{Title: "all", Columns: []output.Column{{Name: "pod"}, {Name: "state"}, {Name: "since"}}, Nothing: "nothing"}
-	for _, use := range cluster.ListUses() {
-		a.Rows = append(a.Rows, Row{
-			Key: use.Pod, Cells: []string{use.Pod, string(use.State), q.Age(use.Since)}, Object: use,
-			Released: func() Row { return Row{Key: use.Pod, Cells: []string{use.Pod, "released", ""}} },
-		})
-	}
-	return a
-}
 
 // TestWatch shows the answer, then the rows that change, and not that time passes.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		objects := []runtime.Object{
-			objectstest.Slice("a", "gpu-0"), objectstest.Claim("train", "a", []string{"gpu-0"}, "train"), objectstest.Pod("train", "a", "train"),
-			objectstest.Pod("wants", "", "wants"), objectstest.Claim("wants", "", nil),
-		}
-		client := fake.NewClientset(objects...)
-		out, errOut := &runtest.Transcript{}, &runtest.Transcript{}
-		l := &lister{
-			Kind: Kind{"pods", states}, question: Question{Namespace: objectstest.Namespace}, print: printing.NewFlags(),
-			streams: genericiooptions.IOStreams{Out: out, ErrOut: errOut}, reader: reading.NewReaderOf(client),
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- l.watch(ctx) }()
+		w := worldtest.New(t,
+			worldtest.Slice("a", "gpu-0"), worldtest.Claim("train", "a", []string{"gpu-0"}, "train"), worldtest.Pod("train", "a", "train"),
+			worldtest.Pod("wants", "", "wants"), worldtest.Claim("wants", "", nil),
+		)
+		showsPods, podsTold, endPods := w.Watch(pods.New)
+		showsClaims, claimsTold, endClaims := w.Watch(claims.New, "--no-headers")
 		time.Sleep(5 * time.Second)
-		first := out.Take()
-		require.Regexp(t, `^all\n\nPOD +STATE +SINCE\ntrain +allocated.*\nwants +waiting.*\n$`, first)
+		require.Regexp(t, `^1 Pod has [^\n]*\n\nPOD [^\n]*\ntrain [^\n]* allocated [^\n]*\nwants [^\n]* waiting [^\n]*\n$`, showsPods.Take())
+		require.Regexp(t, `^train +allocated [^\n]*\nwants +waiting [^\n]*\n$`, showsClaims.Take())
 
 		time.Sleep(5 * time.Minute)
-		require.Empty(t, out.Take(), "only ages have changed")
+		require.Empty(t, showsPods.Take()+showsClaims.Take(), "only ages have changed")
 
-		prepared := objectstest.Pod("train", "a", "train", objectstest.Prepared)
-		_, err := client.CoreV1().Pods(objectstest.Namespace).Update(ctx, prepared, metav1.UpdateOptions{})
+		_, err := w.Client.CoreV1().Pods(worldtest.Namespace).Update(t.Context(), worldtest.Pod("train", "a", "train", worldtest.Prepared), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
-		require.Regexp(t, `^POD +STATE +SINCE\ntrain +prepared.*\n$`, out.Take())
+		require.Regexp(t, `^POD [^\n]*\ntrain [^\n]* prepared [^\n]*\n$`, showsPods.Take())
+		require.Regexp(t, `^train +prepared [^\n]*\n$`, showsClaims.Take())
 
-		require.NoError(t, client.CoreV1().Pods(objectstest.Namespace).Delete(ctx, "wants", metav1.DeleteOptions{}))
+		require.NoError(t, w.Client.ResourceV1().ResourceClaims(worldtest.Namespace).Delete(t.Context(), "wants", metav1.DeleteOptions{}))
+		require.NoError(t, w.Client.CoreV1().Pods(worldtest.Namespace).Delete(t.Context(), "wants", metav1.DeleteOptions{}))
 		time.Sleep(5 * time.Second)
-		require.Regexp(t, `^POD +STATE +SINCE\nwants +released.*\n$`, out.Take())
-		require.Empty(t, errOut.Take())
-		cancel()
-		require.NoError(t, <-ended)
+		require.Regexp(t, `^POD [^\n]*\nwants [^\n]* released [^\n]*\n$`, showsPods.Take())
+		require.Regexp(t, `^wants +released [^\n]*\n$`, showsClaims.Take())
+		require.Empty(t, podsTold.Take()+claimsTold.Take())
+		require.NoError(t, endPods())
+		require.NoError(t, endClaims())
 	})
 }
 
-// TestNames takes names with and without kinds, and refuses what has no devices.
-func TestNames(t *testing.T) {
-	t.Parallel()
-	q := &Question{}
-	for _, name := range []string{"a", "pod/b", "pods/c", "claim/d", "resourceclaim.resource.k8s.io/e"} {
-		require.NoError(t, q.addName("pods", name))
-	}
-	require.Equal(t, []string{"a", "b", "c"}, q.Pods)
-	require.Equal(t, []string{"d", "e"}, q.Claims)
-	require.EqualError(t, q.addName("pods", "node/x"), "node/x: only Pods and claims have devices: write pod/NAME or claim/NAME")
-	require.True(t, q.IsNamed())
-}
-
-// TestFlags refuses what is no state, no attribute and no selector.
-func TestFlags(t *testing.T) {
-	t.Parallel()
-	reach := reading.NewFlags()
-	require.EqualError(t, (&Question{States: []string{"prepard"}}).complete(reach, "pods", nil), "parse --state prepard: there is no such state: did you mean prepared?")
-	require.EqualError(t, (&Question{Attributes: []string{"=H100"}}).complete(reach, "pods", nil), `parse --attribute "=H100": write NAME=VALUE, NAME!=VALUE or NAME, such as model=*H100*`)
-	require.ErrorContains(t, (&Question{selector: "a in"}).complete(reach, "pods", nil), "parse --selector: ")
-	require.EqualError(t, (&Question{selector: "a=b"}).complete(reach, "pods", []string{"x"}), "names cannot be given with -l or -A")
-}
-
-// TestRead: slices are read only if a claim has a device, and rows say what could not be read.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	client := fake.NewClientset(objectstest.Pod("wants", "", "wants"), objectstest.Claim("wants", "", nil))
-	objects, err := Read(t.Context(), reading.NewReaderOf(client), objectstest.Namespace, "")
-	require.NoError(t, err)
-	require.Len(t, objects.Pods, 1)
-	for _, action := range client.Actions() {
-		require.NotEqual(t, "resourceslices", action.GetResource().Resource)
-	}
+// TestWatchRights leaves out what the user may not watch, and says so. Without claims there is no answer.
+func TestWatchRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := worldtest.New(t, worldtest.PodsAndClaims())
+		w.Forbid("resourceslices")
+		shows, told, end := w.Watch(pods.New, "serve")
+		time.Sleep(5 * time.Second)
+		require.Regexp(t, `\nserve [^\n]* gpu-3 +<none> +failing `, shows.Take())
+		require.Equal(t, "cannot watch resourceslices: ask for the ClusterRole dra-viewer, or for the right to watch them\n", told.Take())
+		require.NoError(t, end())
+		w.Forbid("resourceclaims")
+		_, _, end = w.Watch(claims.New, "-A")
+		time.Sleep(5 * time.Second)
+		require.EqualError(t, end(), "cannot watch resourceclaims in all namespaces: ask for the ClusterRole dra-viewer, or for the right to watch them")
+	})
 }

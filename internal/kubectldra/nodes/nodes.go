@@ -44,12 +44,12 @@ kubectl dra devices --help says what the states are.`,
 	q.AddDeviceFlagsTo(command)
 	var columns []string
 	command.Flags().StringSliceVarP(&columns, "label-columns", "L", nil, "Labels of nodes to show as columns.")
-	command.RunE = func(command *cobra.Command, names []string) error {
+	q.Ask(command, func(c *selecting.Cluster, names []string) *selecting.Answer {
 		for i := range names {
 			names[i] = names[i][strings.IndexByte(names[i], '/')+1:]
 		}
-		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return chooseNodes(c, &q.Flags, names, columns) })
-	}
+		return chooseNodes(c, &q.Flags, names, columns)
+	})
 	return command
 }
 

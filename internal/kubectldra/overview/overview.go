@@ -45,9 +45,7 @@ tainted or failing.`,
 	q.IsInventory = true
 	var labels []string
 	command.Flags().StringSliceVarP(&labels, "label-columns", "L", nil, "Labels of nodes by which devices are counted, instead of the label of the node pool.")
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		return q.Ask(command.Context(), func(c *selecting.Cluster) *selecting.Answer { return summarizeDevices(c, &q.Flags, labels) })
-	}
+	q.Ask(command, func(c *selecting.Cluster, _ []string) *selecting.Answer { return summarizeDevices(c, &q.Flags, labels) })
 	return command
 }
 

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 // Flags are kubectl's flags that choose the cluster, the user and the namespace.
 type Flags struct {
 	config *genericclioptions.ConfigFlags
+	// client reaches the cluster, whatever the flags choose. It is nil outside of tests.
+	client kubernetes.Interface
 }
 
 // NewFlags makes flags that are not set.
@@ -31,6 +34,13 @@ func NewFlagsInto(kubeconfig, kubeContext, namespace *string) *Flags {
 		return found
 	}
 	return &Flags{config: config}
+}
+
+// NewFlagsOf makes flags of the cluster that a client reaches, with a default for the namespace. They read no files.
+func NewFlagsOf(client kubernetes.Interface, namespace string) *Flags {
+	f := NewFlagsInto(new(os.DevNull), new(string), &namespace)
+	f.client = client
+	return f
 }
 
 // AddTo adds the flags to a command and all below it.
@@ -114,6 +124,9 @@ func (f *Flags) RESTConfig() (*rest.Config, error) {
 
 // Client makes a client that reads protobuf, which halves the time for large clusters.
 func (f *Flags) Client() (kubernetes.Interface, error) {
+	if f.client != nil {
+		return f.client, nil
+	}
 	config, err := f.RESTConfig()
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package selecting
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -25,17 +24,14 @@ type Question struct {
 	// IsInventory says that the answer needs an inventory alone, and lists no single devices.
 	IsInventory bool
 
-	reach   *reading.Flags
-	streams genericiooptions.IOStreams
-	print   *printing.Flags
-	watch   bool
+	frame *printing.Frame
+	watch bool
 }
 
 // NewQuestion makes a question, and adds its flags to a command.
 func NewQuestion(command *cobra.Command, reach *reading.Flags, streams genericiooptions.IOStreams) *Question {
-	q := &Question{reach: reach, streams: streams, print: printing.NewFlags()}
+	q := &Question{frame: printing.NewFrame(command, reach, streams)}
 	q.AddTo(command, reach)
-	q.print.AddTo(command)
 	command.Flags().BoolVarP(&q.watch, "watch", "w", false, "Show the answer again whenever it changes, on a terminal in place.")
 	return q
 }
@@ -51,51 +47,47 @@ type Answer struct {
 	Objects []any
 }
 
-// Ask reads the cluster and prints the answer, or follows it.
-func (q *Question) Ask(ctx context.Context, answer func(*Cluster) *Answer) error {
-	if err := errors.Join(q.Parse(), q.print.Validate()); err != nil {
-		return err
-	}
-	namespace, err := q.reach.Namespace(false)
-	if err != nil {
-		return err
-	}
-	reader, err := q.reach.NewReader()
-	if err != nil {
-		return err
-	}
-	progress := cli.Streams{ErrOut: q.streams.ErrOut}.Progress("reading the cluster", 0)
-	defer progress.Done()
-	c, err := ReadCluster(ctx, reader, namespace, q.IsInventory)
-	progress.Done()
-	if err != nil {
-		return err
-	}
-	if q.watch {
-		return q.follow(ctx, Watch(reader, namespace), answer, reader.Unseen())
-	}
-	if err := q.printAnswer(q.streams.Out, answer(c), q.print.Layout(q.streams.Out)); err != nil {
-		return err
-	}
-	printing.Unseen(q.streams.ErrOut, reader.Unseen())
-	return nil
+// Ask makes a command read the cluster and print the answer, or follow it.
+func (q *Question) Ask(command *cobra.Command, answer func(c *Cluster, names []string) *Answer) {
+	var names []string
+	q.frame.Run(command, func(arguments []string) error {
+		names = arguments
+		return q.Parse()
+	}, func(ctx context.Context) error {
+		reader := q.frame.Reader
+		progress := cli.Streams{ErrOut: q.frame.ErrOut}.Progress("reading the cluster", 0)
+		defer progress.Done()
+		c, err := ReadCluster(ctx, reader, q.frame.Namespace, q.IsInventory)
+		progress.Done()
+		if err != nil {
+			return err
+		}
+		if q.watch {
+			return q.follow(ctx, Watch(reader, q.frame.Namespace), func(c *Cluster) *Answer { return answer(c, names) }, reader.Unseen())
+		}
+		if err := q.printAnswer(q.frame.Out, answer(c, names), q.frame.Layout(q.frame.Out)); err != nil {
+			return err
+		}
+		q.frame.TellUnseen()
+		return nil
+	})
 }
 
 // follow shows the answer whenever it changes.
 func (q *Question) follow(ctx context.Context, l *follow.Live, answer func(*Cluster) *Answer, unseen []reading.Unseen) error {
-	f := &follow.Follower{Out: q.streams.Out, TellNotes: func(*follow.View) {
-		printing.Unseen(q.streams.ErrOut, unseen)
+	f := &follow.Follower{Out: q.frame.Out, TellNotes: func(*follow.View) {
+		printing.Unseen(q.frame.ErrOut, unseen)
 		unseen = nil
 	}}
 	var notes strings.Builder
 	printing.Unseen(&notes, unseen)
-	if q.print.IsForPeople() {
-		f.Screen, f.Separator = screen.Of(q.streams.Out), "\n"
+	if q.frame.IsForPeople() {
+		f.Screen, f.Separator = screen.Of(q.frame.Out), "\n"
 	}
 	f.Look = func(context.Context) *follow.View {
 		current := answer(Of(l))
 		return &follow.View{Notes: strings.TrimSpace(notes.String()), Print: func(out io.Writer, width, height int) error {
-			layout := q.print.Layout(q.streams.Out)
+			layout := q.frame.Layout(q.frame.Out)
 			layout.Width, layout.Height = width, height
 			return q.printAnswer(out, current, layout)
 		}}
@@ -104,8 +96,8 @@ func (q *Question) follow(ctx context.Context, l *follow.Live, answer func(*Clus
 }
 
 func (q *Question) printAnswer(out io.Writer, a *Answer, layout output.Layout) error {
-	if !q.print.IsForPeople() {
-		return q.print.Print(out, nil, a.Objects)
+	if !q.frame.IsForPeople() {
+		return q.frame.Print(out, nil, a.Objects)
 	}
 	if layout.NoHeaders {
 		return a.Tables.Print(out, layout)

@@ -1,79 +1,64 @@
-package selecting
+package selecting_test
 
 import (
-	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/clustertest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/devices"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
-	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/selecting"
 )
 
-// restrict makes a client with the rights of a namespace's user, or of none.
-func restrict(namespace string) *fake.Clientset {
-	client := fake.NewClientset(clustertest.Objects()...)
-	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetNamespace() == namespace && namespace != "" {
-			return false, nil, nil
-		}
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: action.GetResource().Resource}, "", nil)
-	})
-	return client
+// lacked are the lines about all that a user of one namespace cannot see.
+func lacked(resources ...string) []string {
+	var lines []string
+	for _, resource := range resources {
+		lines = append(lines, fmt.Sprintf("cannot list %s: ask for the ClusterRole dra-viewer, or for the right to list them\n", resource))
+	}
+	return lines
 }
 
 // TestNamespaceUser answers with what the claims of a namespace say.
 func TestNamespaceUser(t *testing.T) {
 	t.Parallel()
-	reader := reading.NewReaderOf(restrict("team"))
-	c, err := ReadCluster(t.Context(), reader, "team", false)
-	require.NoError(t, err)
-	states := map[string]inventory.State{}
-	for _, device := range c.ListDevices() {
-		states[device.Node+"/"+device.Pool+"/"+device.Name] = device.State
+	w := worldtest.New(t, worldtest.Devices())
+	w.Forbid("*")
+	a := w.Run(devices.New, "-o", `jsonpath={range .items[*]}{.node}/{.pool}/{.device} {.state}{"\n"}{end}`)
+	require.NoError(t, a.Err)
+	require.Equal(t, "/rail-1/port prepared\na/a/gpu-0 prepared\na/a/gpu-1 failing\nb/b/gpu-0-half-0 prepared\nd/d/gpu-9 prepared\n", a.Out)
+	for _, line := range lacked("resourceslices", "resourceclaims in all namespaces", "pods in all namespaces", "events in all namespaces", "nodes", "devicetaintrules") {
+		require.Contains(t, a.ErrOut, line)
 	}
-	require.Equal(t, map[string]inventory.State{
-		"a/a/gpu-0": inventory.Prepared, "a/a/gpu-1": inventory.Failing, "b/b/gpu-0-half-0": inventory.Prepared, "d/d/gpu-9": inventory.Prepared, "/rail-1/port": inventory.Prepared,
-	}, states)
-	var unseen []string
-	for _, lacked := range reader.Unseen() {
-		unseen = append(unseen, lacked.Resource)
-	}
-	require.ElementsMatch(t, []string{"resourceslices", "resourceclaims", "pods", "events", "nodes", "devicetaintrules"}, unseen)
-
-	_, err = ReadCluster(t.Context(), reading.NewReaderOf(restrict("")), "team", false)
-	require.EqualError(t, err, "cannot list resourceslices: ask for the ClusterRole dra-viewer, or for the right to list them")
+	w.Client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+	})
+	require.EqualError(t, w.Run(devices.New).Err, strings.TrimSpace(lacked("resourceslices")[0]))
 }
 
 // TestAllocationTimes: without a time in the claim it is the time at which its first Pod was scheduled.
 func TestAllocationTimes(t *testing.T) {
 	t.Parallel()
-	claim := clustertest.Claim("c", clustertest.GPU, "a", "gpu-0", "first")
+	claim := worldtest.Claim("c", "a", []string{"gpu-0"}, "first", "second")
 	claim.Status.Allocation.AllocationTimestamp = nil
-	claim.Status.ReservedFor = append(claim.Status.ReservedFor, claim.Status.ReservedFor[0])
-	claim.Status.ReservedFor[1].Name = "second"
-	first, second := clustertest.Pod("first", "a", corev1.PodRunning, "c"), clustertest.Pod("second", "a", corev1.PodRunning, "c")
-	second.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clustertest.Start.Add(time.Minute))
-	c, err := ReadCluster(t.Context(), reading.NewReaderOf(fake.NewClientset(claim, second, first)), "team", false)
+	podAt := func(name string, second int) *corev1.Pod {
+		return worldtest.Pod(name, "a", "c", corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: worldtest.At(second)})
+	}
+	w := worldtest.New(t, claim, podAt("second", 60), podAt("first", 3))
+	c, err := selecting.ReadCluster(t.Context(), reading.NewReaderOf(w.Client), worldtest.Namespace, false)
 	require.NoError(t, err)
-	require.Equal(t, map[string]time.Time{"team/c": clustertest.Start}, c.AllocationTimes())
+	require.Equal(t, map[string]time.Time{"ml/c": worldtest.At(3).Time}, c.AllocationTimes())
 }
 
 // TestFlags says what is wrong with a flag.
@@ -85,11 +70,7 @@ func TestFlags(t *testing.T) {
 		"--attribute==x":     `parse --attribute "=x": write NAME=VALUE`,
 		"--attribute=x!":     `parse --attribute "x!": write NAME=VALUE`,
 	} {
-		command := &cobra.Command{Use: "devices"}
-		q := NewQuestion(command, reading.NewFlags(), genericiooptions.IOStreams{})
-		q.AddDeviceFlagsTo(command)
-		require.NoError(t, command.ParseFlags([]string{argument}))
-		require.ErrorContains(t, q.Parse(), want)
+		require.ErrorContains(t, worldtest.New(t).Run(devices.New, argument).Err, want)
 	}
 }
 
@@ -107,39 +88,28 @@ func TestMatchesPattern(t *testing.T) {
 		{"gpu-2", "gpu-2*2", false},
 		{"", "*", true},
 	} {
-		require.Equal(t, test.want, MatchesPattern(test.text, test.pattern), "%s %s", test.text, test.pattern)
+		require.Equal(t, test.want, selecting.MatchesPattern(test.text, test.pattern), "%s %s", test.text, test.pattern)
 	}
 }
 
 // TestWatch shows the answer again when a watch reports a change, also to the user of a namespace.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	for name, client := range map[string]*fake.Clientset{"everything": fake.NewClientset(clustertest.Objects()...), "namespace": restrict("team")} {
-		t.Run(name, func(t *testing.T) {
+	for user, forbidden := range map[string][]string{"admin": nil, "user of a namespace": {"*"}} {
+		t.Run(user, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				reader := reading.NewReaderOf(client)
-				_, err := ReadCluster(t.Context(), reader, "team", false)
-				require.NoError(t, err)
-				out, told := &runtest.Transcript{}, &runtest.Transcript{}
-				q := NewQuestion(&cobra.Command{Use: "devices"}, reading.NewFlags(), genericiooptions.IOStreams{Out: out, ErrOut: told})
-				require.NoError(t, q.Parse())
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() {
-					ended <- q.follow(ctx, Watch(reader, "team"), func(c *Cluster) *Answer {
-						return &Answer{Headline: cli.CountWith(len(c.Claims), "claim", "claims"), Tables: output.Tables{}}
-					}, reader.Unseen())
-				}()
+				w := worldtest.New(t, worldtest.Devices())
+				w.Forbid(forbidden...)
+				shows, told, end := w.Watch(devices.New, "-o", "name")
 				wait := func() { time.Sleep(3 * follow.Interval); synctest.Wait() }
 				wait()
-				require.Equal(t, "5 claims\n", out.String())
-				require.NoError(t, client.ResourceV1().ResourceClaims("team").Delete(t.Context(), "lost", metav1.DeleteOptions{}))
+				require.Contains(t, shows.Take(), "gpu.example.com/d/gpu-9\n")
+				require.NoError(t, w.Client.ResourceV1().ResourceClaims(worldtest.Namespace).Delete(t.Context(), "lost", metav1.DeleteOptions{}))
 				wait()
-				require.Equal(t, "5 claims\n\n4 claims\n", out.String())
-				require.Equal(t, name == "namespace", strings.Contains(told.String(), "cannot list resourceclaims in all namespaces: "))
-				cancel()
-				require.NoError(t, <-ended)
+				require.Regexp(t, "^fabric.example.com/rail-1/port\n(gpu.example.com/[abc]/[^\n]*\n)+$", shows.Take())
+				require.Equal(t, len(forbidden) > 0, told.Take() != "")
+				require.NoError(t, end())
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,15 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/objectstest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/listing"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
+// read returns what pods and claims read of objects.
+func read(t *testing.T, objects ...any) usage.Objects {
+	t.Helper()
+	found, err := listing.Read(t.Context(), reading.NewReaderOf(worldtest.New(t, objects...).Client), worldtest.Namespace, "")
+	require.NoError(t, err)
+	return found
+}
+
 // TestStates has a Pod and a claim in each state, and since when.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	c := usage.NewCluster(objectstest.Objects())
+	c := usage.NewCluster(read(t, worldtest.PodsAndClaims()))
 	type found struct {
 		state usage.State
 		since time.Duration // since the start
@@ -29,7 +40,7 @@ func TestStates(t *testing.T) {
 		if since == nil {
 			return unknown
 		}
-		return since.Sub(objectstest.Start)
+		return since.Sub(worldtest.Start)
 	}
 	pods := map[string]found{}
 	for _, use := range c.ListUses() {
@@ -69,7 +80,7 @@ func TestStates(t *testing.T) {
 // TestUnseen: what could not be read is not taken for missing.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
-	objects := objectstest.Objects()
+	objects := read(t, worldtest.PodsAndClaims())
 	objects.Slices, objects.IsWithoutSlices = nil, true
 	for _, use := range usage.NewCluster(objects).ListUses() {
 		require.NotEqual(t, usage.Gone, use.State, use.Pod)
@@ -81,24 +92,22 @@ func TestUnseen(t *testing.T) {
 		}
 	}
 
-	objects = objectstest.Objects()
+	objects = read(t, worldtest.PodsAndClaims())
 	objects.Pods, objects.IsWithoutPods = nil, true
 	c := usage.NewCluster(objects)
 	uses := c.ListUses()
 	require.Len(t, uses, 9, "claims say which Pods have their devices")
-	require.Equal(t, usage.Allocated, c.DescribeClaim(objectstest.Claim("left", "b", []string{"gpu-1"}, "left")).State)
+	require.Equal(t, usage.Allocated, c.DescribeClaim(worldtest.Claim("left", "b", []string{"gpu-1"}, "left")).State)
 }
 
 // TestConditions: the word of a driver counts, and a taint of a rule as one of the driver.
 func TestConditions(t *testing.T) {
 	t.Parallel()
-	claim := objectstest.Claim("train", "a", []string{"gpu-0"}, "train")
-	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NoLink", Message: "the link is down", LastTransitionTime: objectstest.At(5)}
-	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: objectstest.Driver, Pool: "a", Device: "gpu-0", Conditions: []metav1.Condition{ready}}}
-	objects := usage.Objects{
-		Slices: []*resourcev1.ResourceSlice{objectstest.Slice("a", "gpu-0")}, Claims: []*resourcev1.ResourceClaim{claim},
-		Pods: []*corev1.Pod{objectstest.Pod("train", "a", "train", objectstest.Prepared)},
-	}
+	claim := worldtest.Claim("train", "a", []string{"gpu-0"}, "train")
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NoLink", Message: "the link is down", LastTransitionTime: worldtest.At(5)}
+	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: worldtest.Driver, Pool: "a", Device: "gpu-0", Conditions: []metav1.Condition{ready}}}
+	objects := read(t, worldtest.Slice("a", "gpu-0"), claim, worldtest.Pod("train", "a", "train", worldtest.Prepared))
+	claim = objects.Claims[0]
 	use := usage.NewCluster(objects).ListUses()[0]
 	require.Equal(t, usage.Failing, use.State)
 	require.Equal(t, "the link is down", use.Reason)
@@ -109,11 +118,11 @@ func TestConditions(t *testing.T) {
 
 	claim.Status.Devices = nil
 	claim.Status.Allocation.AllocationTimestamp = nil
-	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: objectstest.At(3)}
+	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: worldtest.At(3)}
 	objects.Pods[0].Status.Conditions = []corev1.PodCondition{scheduled}
 	use = usage.NewCluster(objects).ListUses()[0]
 	require.Equal(t, usage.Allocated, use.State)
-	require.Equal(t, objectstest.Start.Add(3*time.Second), *use.Since, "the Pod got its node right after the allocation")
+	require.Equal(t, worldtest.Start.Add(3*time.Second), *use.Since, "the Pod got its node right after the allocation")
 
 	objects.Rules = []inventory.TaintRule{{Name: "repair", Selector: &resourcev1.DeviceTaintSelector{Pool: new("a")}, Taint: inventory.Taint{Key: "repair", Effect: resourcev1.DeviceTaintEffectNoSchedule, Rule: "repair"}}}
 	use = usage.NewCluster(objects).ListUses()[0]
@@ -124,10 +133,11 @@ func TestConditions(t *testing.T) {
 // TestDevices has what a device is, and what a claim takes of it.
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	objects := objectstest.Objects()
-	result := &objects.Claims[0].Status.Allocation.Devices.Results[0]
-	result.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{objectstest.Driver + "/memory": resource.MustParse("8Gi")}
-	device := usage.NewCluster(objects).DescribeClaim(objects.Claims[0]).Devices[0]
+	objects := read(t, worldtest.PodsAndClaims())
+	train := objects.Claims[slices.IndexFunc(objects.Claims, func(c *resourcev1.ResourceClaim) bool { return c.Name == "train-gpus" })]
+	result := &train.Status.Allocation.Devices.Results[0]
+	result.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{worldtest.Driver + "/memory": resource.MustParse("8Gi")}
+	device := usage.NewCluster(objects).DescribeClaim(train).Devices[0]
 	require.Equal(t, "memory=8Gi", device.DescribeConsumed())
 	require.Equal(t, tabletest.Product, device.Product)
 	require.Equal(t, "GPU-"+tabletest.Node+"-gpu-0", device.UUID)

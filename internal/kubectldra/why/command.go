@@ -18,15 +18,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
 
-// command is what the user asks for.
-type command struct {
-	streams  genericiooptions.IOStreams
-	reach    *reading.Flags
-	print    *printing.Flags
-	selector string
-	all      bool
-}
-
 const long = `Say why a Pod does not run yet, or does not end: first the reason, then the
 numbers, then what each node lacks. A claim is asked about by claim/NAME, and all Pods
 of a workload by deployment/NAME, replicaset/NAME, statefulset/NAME, daemonset/NAME
@@ -64,75 +55,60 @@ const example = `  # Why does this Pod wait?
 
 // New makes the command.
 func New(reach *reading.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	c := &command{streams: streams, reach: reach, print: printing.NewFlags()}
-	made := &cobra.Command{
+	command := &cobra.Command{
 		Use:               "why [POD | KIND/NAME]...",
 		Short:             "Say why Pods wait for devices, or do not start or end.",
 		Long:              long,
 		Example:           example,
 		ValidArgsFunction: reach.CompleteNames("pods"),
-		RunE: func(made *cobra.Command, arguments []string) error {
-			return c.runWhy(made.Context(), arguments)
-		},
 	}
-	c.print.AddTo(made)
-	reading.AddAllNamespaces(made, &c.all)
-	made.Flags().StringVarP(&c.selector, "selector", "l", "", "Selector (label query) of the Pods to say this of, if no name is given.")
-	return made
-}
-
-func (c *command) runWhy(ctx context.Context, arguments []string) error {
-	if err := c.print.Validate(); err != nil {
+	var selector string
+	var subjects []subject
+	f := printing.NewFrame(command, reach, streams)
+	reading.AddAllNamespaces(command, &f.AllNamespaces)
+	command.Flags().StringVarP(&selector, "selector", "l", "", "Selector (label query) of the Pods to say this of, if no name is given.")
+	f.Run(command, func(arguments []string) (err error) {
+		if len(arguments) > 0 && (f.AllNamespaces || selector != "") {
+			return errors.New("give names, or -A and -l: names are of one namespace")
+		}
+		subjects, err = parseSubjects(arguments)
 		return err
-	}
-	if len(arguments) > 0 && (c.all || c.selector != "") {
-		return errors.New("give names, or -A and -l: names are of one namespace")
-	}
-	subjects, err := parseSubjects(arguments)
-	if err != nil {
+	}, func(ctx context.Context) error {
+		asked := &question{reader: f.Reader, namespace: f.Namespace, now: time.Now()}
+		if err := asked.resolve(ctx, subjects, selector); err != nil {
+			return err
+		}
+		answers, err := asked.findReasons(ctx)
+		if err != nil {
+			return err
+		}
+		err = asked.printAnswers(f, answers)
+		f.TellUnseen()
 		return err
-	}
-	namespace, err := c.reach.Namespace(c.all)
-	if err != nil {
-		return err
-	}
-	reader, err := c.reach.NewReader()
-	if err != nil {
-		return err
-	}
-	asked := &question{reader: reader, namespace: namespace, now: time.Now()}
-	if err := asked.resolve(ctx, subjects, c.selector); err != nil {
-		return err
-	}
-	answers, err := asked.findReasons(ctx)
-	if err != nil {
-		return err
-	}
-	err = c.printAnswers(asked, answers)
-	printing.Unseen(c.streams.ErrOut, reader.Unseen())
-	return err
+	})
+	return command
 }
 
 // printAnswers prints the answers about named Pods and claims one by one, and groups others.
-func (c *command) printAnswers(asked *question, answers []*why.Answer) error {
-	groups := why.Groups(slices.DeleteFunc(slices.Clone(answers), func(a *why.Answer) bool { return asked.isNamed || !a.Waits() }))
-	if !c.print.IsForPeople() {
+func (q *question) printAnswers(f *printing.Frame, answers []*why.Answer) error {
+	groups := why.Groups(slices.DeleteFunc(slices.Clone(answers), func(a *why.Answer) bool { return q.isNamed || !a.Waits() }))
+	if !f.IsForPeople() {
 		var objects []any
 		for _, answer := range answers {
-			if asked.isNamed {
+			if q.isNamed {
 				objects = append(objects, answer)
 			}
 		}
 		for _, group := range groups {
 			objects = append(objects, group)
 		}
-		return c.print.Print(c.streams.Out, nil, objects)
+		return f.Print(f.Out, nil, objects)
 	}
 	var text strings.Builder
-	if err := asked.printText(&text, answers, groups); err != nil {
+	if err := q.printText(&text, answers, groups); err != nil {
 		return err
 	}
-	return output.Text(c.streams.Out, text.String())
+	return output.Text(f.Out, text.String())
 }
 
 // printText prints the answers about named Pods and claims, and the groups of others.

@@ -1,4 +1,4 @@
-package objectstest
+package worldtest
 
 import (
 	"fmt"
@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 )
 
-// Driver is that of all slices.
-const Driver = "gpu.example.com"
+// The drivers of which nothing is known but what they publish.
+const (
+	Driver = "gpu.example.com"
+	Fabric = "fabric.example.com"
+)
 
 // Namespace is that of all claims and Pods.
 const Namespace = "ml"
@@ -24,7 +26,7 @@ const Namespace = "ml"
 var Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Now is an hour later.
-var Now = Start.Add(time.Hour)
+var Now = metav1.NewTime(Start.Add(time.Hour))
 
 // At is some seconds after the start.
 func At(seconds int) metav1.Time {
@@ -87,8 +89,23 @@ func Node(name string, isReady bool) *corev1.Node {
 	if !isReady {
 		ready.Status, ready.Message = corev1.ConditionUnknown, "Kubelet stopped posting node status."
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions:  []corev1.NodeCondition{ready},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")},
+	}}
 }
+
+// Class is a class of the devices for which CEL expressions are true.
+func Class(name string, expressions ...string) *resourcev1.DeviceClass {
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, expression := range expressions {
+		class.Spec.Selectors = append(class.Spec.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: expression}})
+	}
+	return class
+}
+
+// OfDriver is true for the devices of Driver.
+const OfDriver = `device.driver == "` + Driver + `"`
 
 // Prepared is the condition of a Pod whose claims are prepared.
 var Prepared = corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: At(6)}
@@ -105,37 +122,5 @@ func Failure(pod string) *corev1.Event {
 		ObjectMeta:     metav1.ObjectMeta{Namespace: Namespace, Name: pod + ".1"},
 		InvolvedObject: corev1.ObjectReference{Name: pod, UID: types.UID("pod-" + pod)}, Reason: "FailedPrepareDynamicResources",
 		Message: fmt.Sprintf("Failed to prepare dynamic resources: DRA driver %s is not registered", Driver), FirstTimestamp: At(4), LastTimestamp: At(60), Count: 9,
-	}
-}
-
-// Objects have a Pod or a claim in each state, with names that are as long as they get.
-func Objects() usage.Objects {
-	tainted := Slice("b", "gpu-0", "gpu-1", "gpu-2")
-	tainted.Spec.Devices[0].Taints = []resourcev1.DeviceTaint{{Key: "xid", Value: "79", Effect: resourcev1.DeviceTaintEffectNoExecute, TimeAdded: new(At(1800))}}
-	ended := Pod("ended", "b", "ended", Prepared)
-	ended.Status.Phase = corev1.PodSucceeded
-	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: At(10), FinishedAt: At(3000)}}}}
-	ending := Pod("ending", "b", "ending", Prepared)
-	ending.DeletionTimestamp, ending.DeletionGracePeriodSeconds = new(At(3560)), new(int64(30))
-	unhealthy := Pod("sick", tabletest.Node, "sick", Prepared)
-	unhealthy.Status.ContainerStatuses = []corev1.ContainerStatus{{AllocatedResourcesStatus: []corev1.ResourceStatus{{
-		Name: "claim:c/gpu", Resources: []corev1.ResourceHealth{{ResourceID: corev1.ResourceID(Driver + "/" + tabletest.Node + "/gpu-2"), Health: corev1.ResourceHealthStatusUnhealthy, Message: new("ECC errors")}},
-	}}}}
-	unmade := Pod("unmade", "", "")
-	unmade.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "gpus", ResourceClaimTemplateName: new("gpus")}
-	return usage.Objects{
-		Slices: []*resourcev1.ResourceSlice{Slice(tabletest.Node, "gpu-0", "gpu-1", "gpu-2", "gpu-3"), tainted},
-		Claims: []*resourcev1.ResourceClaim{
-			Claim("train-gpus", tabletest.Node, []string{"gpu-0", "gpu-1"}, tabletest.Pod), Claim("wants", "", nil), Claim("nobody", "", nil),
-			Claim("serve", tabletest.Node, []string{"gpu-3"}, "serve"), Claim("sick", tabletest.Node, []string{"gpu-2"}, "sick"),
-			Claim("tainted", "b", []string{"gpu-0"}, "tainted"), Claim("gone", "b", []string{"gpu-9"}, "gone"), Claim("idle", "b", []string{"gpu-1"}),
-			Claim("ended", "b", []string{"gpu-2"}, "ended"), Claim("ending", "b", []string{"gpu-1"}, "ending"), Claim("left", "b", []string{"gpu-1"}, "left"),
-		},
-		Pods: []*corev1.Pod{
-			Pod(tabletest.Pod, tabletest.Node, "train-gpus", Prepared), Pod("wants", "", "wants", Unschedulable), Pod("serve", tabletest.Node, "serve"), unhealthy,
-			Pod("tainted", "b", "tainted", Prepared), Pod("gone", "b", "gone", Prepared), ended, ending, unmade,
-			{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "bare"}},
-		},
-		Failures: []*corev1.Event{Failure("serve")},
 	}
 }

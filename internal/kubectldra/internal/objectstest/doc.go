@@ -1,2 +1,0 @@
-// Package objectstest makes objects of a cluster with devices, for tests.
-package objectstest
