@@ -98,6 +98,10 @@ lint: ## Run golangci-lint, which checks formatting too.
 vulncheck: ## Look for known vulnerabilities in what is used (needs the network).
 	@GO=$(GO) test/tools/lint/vulncheck $(VULNERABILITIES) $(MODULES)
 
+.PHONY: outdated
+outdated: ## Say which modules, tools and pinned versions are behind what the Go module proxy has (ARGS='-o json').
+	@$(RUN) test ./tools/outdated $(ARGS)
+
 .PHONY: test-unit
 test-unit: ## Run the tests of the product that need no cluster.
 	$(GO) test ./...

@@ -39,6 +39,8 @@ type kwokctlOptions struct {
 	Disable           []string `json:"disable,omitempty"`
 	EnableCRDs        []string `json:"enableCRDs,omitempty"`
 
+	KubeApiserverCertSANs []string `json:"kubeApiserverCertSANs,omitempty"`
+
 	EtcdBinary                  string `json:"etcdBinary"`
 	KubeApiserverBinary         string `json:"kubeApiserverBinary"`
 	KubeControllerManagerBinary string `json:"kubeControllerManagerBinary"`
@@ -139,6 +141,8 @@ func (s settings) kwokctlOptions(ports ports) kwokctlOptions {
 		KubeRuntimeConfig: formatSwitches(o.RuntimeConfig),
 		Disable:           o.Disable,
 		EnableCRDs:        o.EnableCRDs,
+
+		KubeApiserverCertSANs: o.ServerNames,
 
 		EtcdBinary:                  p.Path("etcd"),
 		KubeApiserverBinary:         p.Path("kube-apiserver"),

@@ -32,6 +32,9 @@ type Options struct {
 	// Disable names components not to start: kube-controller-manager,
 	// kube-scheduler, kwok-controller. Optional.
 	Disable []string
+	// ServerNames are names by which clients may reach the API server besides its
+	// address, for its certificate. Optional.
+	ServerNames []string
 	// Config are files for kwokctl's --config: Stages, and its own configuration.
 	// Stages given here replace all of kwok's default Stages. Optional.
 	Config []string

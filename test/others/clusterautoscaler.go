@@ -32,7 +32,7 @@ var clusterAutoscaler = suite{
 var autoscalerCommand = command{path: "/kwok"}
 
 func installClusterAutoscaler(ctx context.Context, w *world) (*installation, error) {
-	step := progress.Start(os.Stderr, "Starting Cluster Autoscaler "+w.checkout.Module.Version)
+	step := progress.Start(os.Stderr, "Starting Cluster Autoscaler "+w.suite.checkout.Module.Version)
 	err := nodeGroup{w}.start(ctx, w.programs[autoscalerCommand])
 	step.Finish(err)
 	return &installation{logs: map[string]string{"controller.log": filepath.Join(w.Logs(), "cluster-autoscaler.log")}}, err

@@ -124,8 +124,8 @@ func (r *runner) loadCluster(ctx context.Context, w *world, program string, para
 	}
 	cmd := exec.CommandContext(ctx, program, "--kubeconfig="+w.Kubeconfig(), "--provider=local", "--enable-prometheus-server=false",
 		"--nodes="+strconv.Itoa(count), "--port="+strconv.Itoa(w.SparePort()), "--report-dir="+reports, "--v=2",
-		"--testconfig="+filepath.Join(w.checkout.Dir, "testing", "dra", "config.yaml"))
-	cmd.Dir = w.checkout.Dir
+		"--testconfig="+filepath.Join(w.suite.checkout.Dir, "testing", "dra", "config.yaml"))
+	cmd.Dir = w.suite.checkout.Dir
 	if err := runAlone(cmd, result.Log, parameters...); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func kaiCommands() []command {
 
 // installKAI starts KAI's programs.
 func installKAI(ctx context.Context, w *world) (*installation, error) {
-	step := progress.Start(os.Stderr, "Starting KAI "+w.checkout.Module.Version)
+	step := progress.Start(os.Stderr, "Starting KAI "+w.suite.checkout.Module.Version)
 	logs, err := w.startKAI(ctx)
 	step.Finish(err)
 	return &installation{logs: logs}, err
@@ -108,7 +108,7 @@ func (w *world) startKAI(ctx context.Context) (logs map[string]string, err error
 // applyKAI applies what KAI's chart has for these programs: definitions, roles, and the queues
 // with which it begins.
 func (w *world) applyKAI(ctx context.Context) error {
-	chart := filepath.Join(w.checkout.Dir, "deployments", "kai-scheduler")
+	chart := filepath.Join(w.suite.checkout.Dir, "deployments", "kai-scheduler")
 	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(chart, "crds")); err != nil {
 		return err
 	}
@@ -120,6 +120,6 @@ func (w *world) applyKAI(ctx context.Context) error {
 			return fmt.Errorf("apply the role of %s: %w", p.command, err)
 		}
 	}
-	_, err := w.Kubectl(ctx, "apply", "-f", filepath.Join(w.checkout.Dir, "docs", "quickstart", "default-queues.yaml"))
+	_, err := w.Kubectl(ctx, "apply", "-f", filepath.Join(w.suite.checkout.Dir, "docs", "quickstart", "default-queues.yaml"))
 	return err
 }

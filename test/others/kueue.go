@@ -29,17 +29,18 @@ const (
 	kueueSecret    = "kueue-webhook-server-cert"
 )
 
+// kueueFeatures are those of Kueue's own clusters.
+var kueueFeatures = switchOn("DynamicResourceAllocation", "DRAExtendedResource", "DRAPartitionableDevices", "DRAConsumableCapacity")
+
 // kueueSuite is one of Kueue's suites for DRA. Each has a configuration of the manager, and
 // a shape of the driver's devices, of its own.
 func kueueSuite(folder string) suite {
 	return suite{
-		name:  "kueue-" + folder,
-		tests: build.Tests{Module: kueueModule, Package: kueueModule.Path + "/test/e2e/dra/" + folder},
-		cluster: cluster.Options{
-			FeatureGates: switchOn("DynamicResourceAllocation", "DRAExtendedResource", "DRAPartitionableDevices", "DRAConsumableCapacity"),
-		},
+		name:     "kueue-" + folder,
+		tests:    build.Tests{Module: kueueModule, Package: kueueModule.Path + "/test/e2e/dra/" + folder},
+		cluster:  cluster.Options{FeatureGates: kueueFeatures},
 		commands: []command{kueueCommand},
-		install:  func(ctx context.Context, w *world) (*installation, error) { return installKueue(ctx, w, folder) },
+		install:  func(ctx context.Context, w *world) (*installation, error) { return installKueue(ctx, w, folder, nil) },
 	}
 }
 
@@ -51,13 +52,16 @@ type kueue struct {
 	given string
 	// dir has the files of the process.
 	dir string
+	// variables are more environment variables of the process. Optional.
+	variables map[string]string
 }
 
-func installKueue(ctx context.Context, w *world, folder string) (*installation, error) {
+func installKueue(ctx context.Context, w *world, folder string, variables map[string]string) (*installation, error) {
 	k, err := newKueue(ctx, w, folder)
 	if err != nil {
 		return nil, err
 	}
+	k.variables = variables
 	step := progress.Start(os.Stderr, "Starting Kueue "+kueueModule.Version)
 	err = k.start(ctx, w.programs[kueueCommand])
 	step.Finish(err)
@@ -132,7 +136,7 @@ func (k kueue) startManager(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	return k.AddComponent(kueueManager, program, "--kubeconfig="+kubeconfig,
+	return k.AddComponentWithEnv(k.variables, kueueManager, program, "--kubeconfig="+kubeconfig,
 		"--config="+configuration, "--zap-devel", "--zap-log-level=3")
 }
 

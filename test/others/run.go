@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,8 @@ func (r *runner) player(ctx context.Context, s suite) (player, error) {
 		}
 	}
 	return func(w *world, result *report.Suite) (err error) {
-		result.Specs, err = r.test(ctx, s, start, dir, w.Kubeconfig(), result.Log)
+		kubeconfig := cmp.Or(w.installed.kubeconfig, w.Kubeconfig())
+		result.Specs, err = r.test(ctx, s, start, dir, kubeconfig, result.Log)
 		return err
 	}, nil
 }

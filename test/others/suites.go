@@ -79,6 +79,8 @@ type installation struct {
 	logs map[string]string
 	// metrics is the URL of the metrics that users look at. Optional.
 	metrics string
+	// kubeconfig is the one of a suite with several clusters. By default it is the cluster's.
+	kubeconfig string
 	// stop ends what was started. It may be nil.
 	stop func() error
 }
@@ -91,7 +93,7 @@ type leftOut struct {
 
 // suites are all, in the order in which they run.
 var suites = []suite{
-	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
+	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), multiKueue, karpenterDRA,
 	kubeStateMetrics, nodeFeatureDiscovery, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
 	kaiAllocate, kaiReclaim, kaiPreempt, volcano, clusterAutoscaler,
 }

@@ -18,7 +18,7 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, suites[0].tests, one[0].tests)
 	some, err := choose("kueue")
 	require.NoError(t, err)
-	require.Len(t, some, 3)
+	require.Len(t, some, 4)
 	_, err = choose("kue")
 	require.ErrorContains(t, err, `find suite "kue": want one of dra-example-driver, `)
 }

@@ -41,6 +41,9 @@ func up(ctx context.Context, r *runner, wanted selection, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "What %s is about runs until you press Ctrl-C. In another terminal:\n\n%s\n", s.name, w.Environment())
+	if w.installed.kubeconfig != "" {
+		fmt.Fprintf(out, "export KUBECONFIG=%s\n", w.installed.kubeconfig)
+	}
 	if w.installed.metrics != "" {
 		fmt.Fprintf(out, "export METRICS=%s\n", w.installed.metrics)
 	}

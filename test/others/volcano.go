@@ -45,14 +45,14 @@ var volcanoKinds = regexp.MustCompile(`(?m)^kind: (Namespace|ServiceAccount|Clus
 
 func installVolcano(ctx context.Context, w *world) (*installation, error) {
 	installed := &installation{logs: map[string]string{}}
-	step := progress.Start(os.Stderr, "Starting Volcano "+w.checkout.Module.Version)
+	step := progress.Start(os.Stderr, "Starting Volcano "+w.suite.checkout.Module.Version)
 	err := w.startVolcano(ctx, installed)
 	step.Finish(err)
 	return installed, err
 }
 
 func (w *world) startVolcano(ctx context.Context, installed *installation) error {
-	content, err := os.ReadFile(filepath.Join(w.checkout.Dir, "installer", "volcano-development.yaml"))
+	content, err := os.ReadFile(filepath.Join(w.suite.checkout.Dir, "installer", "volcano-development.yaml"))
 	if err != nil {
 		return fmt.Errorf("read manifest of Volcano: %w", err)
 	}

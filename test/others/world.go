@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -18,8 +17,8 @@ import (
 type world struct {
 	*cluster.Cluster
 	sidecar *sidecar.Process
-	// checkout is where the suite is from, if no module of it is published.
-	checkout build.Checkout
+	// suite is what it was started for.
+	suite suite
 	// plugins is the directory with the folders of nodes, if the suite has one.
 	plugins string
 	// programs are the paths of the suite's commands.
@@ -85,7 +84,7 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: c, checkout: s.checkout, programs: programs, installed: &installation{}}
+	w := &world{Cluster: c, suite: s, programs: programs, installed: &installation{}}
 	if err := w.furnish(ctx, s); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/module"
 )
 
 // The environment variables that choose versions and the place of the cache.
@@ -44,6 +46,15 @@ type Versions struct {
 	// left out, and so may the patch version of a known Kubernetes minor. Empty
 	// means the environment variable, or the default when that is unset too.
 	Kubernetes, Kwok string
+}
+
+// Pinned are the modules of the programs, in the versions that stand here.
+func Pinned() []module.Version {
+	pinned := []module.Version{etcdUnit().source, {Path: kwokModule, Version: kwokctlVersion}}
+	for _, version := range patches {
+		pinned = append(pinned, module.Version{Path: kubernetesModule, Version: version})
+	}
+	return pinned
 }
 
 // Resolve returns v with both versions spelled out in full.

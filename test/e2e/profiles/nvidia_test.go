@@ -49,6 +49,75 @@ func TestMIGBesideWholeGPUs(t *testing.T) {
 	}
 }
 
+// TestNVIDIADriverOptions has the components change what the driver's feature gates change, and nothing else.
+func TestNVIDIADriverOptions(t *testing.T) {
+	t.Parallel()
+	const h100, gb200 = "nvidia-h100", "nvidia-gb200-nvl72"
+	gpus := func(t *testing.T, profile string, options ...string) []resourcev1.Device {
+		names := []string{profile}
+		for _, option := range options {
+			names = append(names, "../driver-options/nvidia/"+option)
+		}
+		for _, pool := range buildProfiles(t, names...).poolsOf(t, map[string]string{"dra.kwok.x-k8s.io/profile": profile}) {
+			if pool.Driver == "gpu.nvidia.com" {
+				return pool.Devices
+			}
+		}
+		return nil
+	}
+
+	t.Run("consumable-shares", func(t *testing.T) {
+		t.Parallel()
+		for _, profile := range []string{h100, gb200, "nvidia-l4", "nvidia-t4"} {
+			plain := gpus(t, profile)
+			for i, gpu := range gpus(t, profile, "consumable-shares") {
+				require.True(t, *gpu.AllowMultipleAllocations)
+				require.Equal(t, int64(4), gpu.Capacity["shares"].RequestPolicy.ValidRange.Max.Value())
+				memory := gpu.Capacity["memory"]
+				require.True(t, memory.Value.Equal(plain[i].Capacity["memory"].Value), profile)
+				require.True(t, memory.Value.Equal(*memory.RequestPolicy.ValidRange.Max), profile)
+				gpu.AllowMultipleAllocations, gpu.Capacity = nil, plain[i].Capacity
+				require.Equal(t, plain[i], gpu)
+			}
+		}
+	})
+	t.Run("fabric-manager", func(t *testing.T) {
+		t.Parallel()
+		partitions := map[resourcev1.QualifiedName][]int64{}
+		for _, gpu := range gpus(t, h100, "fabric-manager", "consumable-shares") {
+			require.True(t, *gpu.AllowMultipleAllocations, "several options change one profile")
+			for _, name := range []resourcev1.QualifiedName{"gpuModuleID", "partition1", "partition2", "partition4", "partition8"} {
+				partitions[name] = append(partitions[name], *gpu.Attributes[name].IntValue)
+			}
+		}
+		require.Equal(t, map[resourcev1.QualifiedName][]int64{
+			"gpuModuleID": {1, 2, 3, 4, 5, 6, 7, 8},
+			"partition1":  {7, 8, 9, 10, 11, 12, 13, 14},
+			"partition2":  {3, 4, 3, 4, 5, 6, 5, 6},
+			"partition4":  {1, 1, 1, 1, 2, 2, 2, 2},
+			"partition8":  {0, 0, 0, 0, 0, 0, 0, 0},
+		}, partitions)
+	})
+	t.Run("list-attributes", func(t *testing.T) {
+		t.Parallel()
+		const numaNode = "resource.kubernetes.io/numaNode"
+		for _, profile := range []string{h100, "nvidia-h100-mig", gb200} {
+			plain := gpus(t, profile)
+			for i, gpu := range gpus(t, profile, "list-attributes") {
+				require.Equal(t, []int64{*plain[i].Attributes[numaNode].IntValue}, gpu.Attributes[numaNode].IntValues)
+			}
+		}
+	})
+	t.Run("host-managed-imex", func(t *testing.T) {
+		t.Parallel()
+		built := buildProfiles(t, gb200, "../driver-options/nvidia/host-managed-imex")
+		for _, class := range built.classes {
+			require.NotContains(t, class.Name, "daemon")
+		}
+		require.Equal(t, map[string]int{"gpu.nvidia.com": 4, "compute-domain.nvidia.com": 1}, built.deviceCounts())
+	})
+}
+
 // claimOfPod is the only claim of a Pod.
 func (p *profile) claimOfPod(namespace, pod string) *resourcev1.ResourceClaim {
 	p.Helper()
@@ -131,7 +200,11 @@ func checkMIGSample(p *profile) {
 	half := p.claimOfPod(p.name, "nvidia-h100-mig-half-or-whole")
 	require.Equal(p, "gpu/half", results(half)[0].Request)
 
-	// Six GPUs are taken whole, and of the other two some partitions.
+	byName := p.Pod(p.name, "nvidia-h100-mig-by-name").Status.ExtendedResourceClaimStatus
+	require.Equal(p, "nvidia.com/mig-4g.40gb", byName.RequestMappings[0].ResourceName)
+	require.Regexp(p, `^gpu-\d-mig-4g40gb-5-0$`, results(p.Claim(p.name, byName.ResourceClaimName))[0].Device)
+
+	// Five GPUs are taken whole, and of the other three some partitions.
 	spec := harness.ClaimSpec("gpu.nvidia.com")
 	spec.Devices.Requests[0].Name = "gpu"
 	p.CreateClaim(p.name, "none-left", spec)
