@@ -25,6 +25,15 @@ type Kubelets interface {
 	OnChange(node func(name string), pod func(key types.NamespacedName))
 }
 
+// Gate holds back what drivers with templates could prepare at once, as a driver does that waits for other nodes.
+type Gate interface {
+	// Check returns a *plan.Pending or a *plan.Failure if a driver cannot prepare an allocated device of a Pod's claim
+	// yet. It changes nothing.
+	Check(pod *corev1.Pod, node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
+	// OnChange calls node when Check may have another answer for the Pods of a node.
+	OnChange(node func(name string))
+}
+
 // nodeDrivers are all drivers of a node. Each has templates or is a real one.
 type nodeDrivers struct {
 	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.

@@ -186,6 +186,9 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		r.reportPrepareFailure(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
 	case next.UnprepareFailure != nil:
 		r.reportUnprepareFailure(ctx, s, next.UnprepareFailure, next.Wait)
+	case next.Pending != nil:
+		r.states.recordFailure(s.key, s.state.uid, next.Pending, time.Now().Add(next.Wait))
+		r.loop.AddAfter(s.key, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)

@@ -67,6 +67,8 @@ type PodPlan struct {
 	Call *Call
 	// Entries are what the claims show before the Pod's status is written.
 	Entries []*Entries
+	// Pending is the failure that follows unless a driver can prepare the claims within Wait. It causes no event.
+	Pending *Failure
 	// Failure is reported as an event on the Pod, UnprepareFailure as an event of its own kind.
 	Failure, UnprepareFailure *Failure
 	Patch                     *Patch
@@ -100,6 +102,9 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
+	}
+	if pending, ok := errors.AsType[*Pending](err); ok {
+		return PodPlan{Pending: pending.Failure, Patch: waiting, Wait: pending.Wait}, nil
 	}
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		failed := v.Fail(failure, now)
