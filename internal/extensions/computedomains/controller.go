@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -195,7 +192,7 @@ func (c *Controller) planNodeNamed(name string) (*corev1.Node, nodePlan) {
 		view.pods = append(view.pods, pod.Decode())
 	}
 	slices.SortFunc(view.pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return node, planNode(view, time.Now())
+	return node, planNode(view)
 }
 
 // domainWith returns the ComputeDomain with a UID, or nil.
@@ -226,44 +223,32 @@ func (c *Controller) reconcileNode(ctx context.Context, name string) error {
 		if *plan.label != "" {
 			value = *plan.label
 		}
-		if _, err := c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, encode(patchOf(node.UID, domainLabel, value)), metav1.PatchOptions{}); err != nil {
+		if _, err := c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patchOf(node.UID, domainLabel, value), metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("label node %s with its ComputeDomain: %w", name, err)
 		}
 		klog.FromContext(ctx).V(2).Info("Labeled the node with its ComputeDomain", "node", name, "domain", *plan.label)
 	}
-	if plan.daemon == nil {
-		return nil
-	}
-	if plan.wait > 0 {
-		c.nodeLoop.AddAfter(name, plan.wait)
-	}
-	pods := c.Client.CoreV1().Pods(plan.daemon.Namespace)
 	if plan.labelDaemon {
-		if _, err := pods.Patch(ctx, plan.daemon.Name, types.MergePatchType, encode(patchOf(plan.daemon.UID, cliqueLabel, node.Labels[fabricLabel])), metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("label daemon pod %s with its clique: %w", observe.Key(plan.daemon), err)
-		}
-	}
-	if plan.readyDaemon {
-		ready := map[string]any{"type": corev1.PodReady, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.Now(), "reason": nil, "message": nil}
-		patch := map[string]any{"metadata": map[string]any{"uid": plan.daemon.UID}, "status": map[string]any{"conditions": []any{ready}}}
-		if _, err := pods.Patch(ctx, plan.daemon.Name, types.StrategicMergePatchType, encode(patch), metav1.PatchOptions{}, "status"); err != nil {
-			return fmt.Errorf("report daemon pod %s as ready: %w", observe.Key(plan.daemon), err)
+		pod := plan.daemon.pod
+		if _, err := c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patchOf(pod.UID, cliqueLabel, node.Labels[fabricLabel]), metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("label daemon pod %s with its clique: %w", observe.Key(pod), err)
 		}
 	}
 	return nil
 }
 
-func encode(patch map[string]any) []byte {
-	data, err := json.Marshal(patch)
+// patchOf is a merge patch of a label of one object, and of no other that has its name later. A nil value removes the label.
+func patchOf(uid types.UID, label string, value any) []byte {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]any{label: value}}})
 	if err != nil {
 		panic(fmt.Sprintf("encode a patch: %v", err)) // there is nothing in it that cannot be encoded
 	}
-	return data
+	return patch
 }
 
 // reconcileClique brings the entries of a clique up to date whose nodes this replica acts for.
 func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
-	view := &cliqueView{key: key, existing: c.cliques.Get(key.String()), daemons: map[string]*corev1.Pod{}}
+	view := &cliqueView{key: key, existing: c.cliques.Get(key.String()), daemons: map[string]*daemon{}}
 	nodes := c.nodesWith(func(use nodeUse) bool { return use.clique == key })
 	if view.existing != nil {
 		for _, entry := range view.existing.daemons {
@@ -287,21 +272,14 @@ func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
 	if want == nil {
 		return nil
 	}
-	if view.existing == nil && len(want.Object["daemons"].([]any)) == 0 {
-		return nil
-	}
-	return c.writeClique(ctx, view.existing != nil, want)
-}
-
-func (c *Controller) writeClique(ctx context.Context, exists bool, want *unstructured.Unstructured) (err error) {
-	client := c.Objects.Resource(cliquesResource).Namespace(want.GetNamespace())
-	if exists {
-		_, err = client.Update(ctx, want, metav1.UpdateOptions{}) // a conflict has it planned again
+	client, err := c.Objects.Resource(cliquesResource).Namespace(key.Namespace), error(nil)
+	if view.existing != nil {
+		_, err = client.Update(ctx, want, metav1.UpdateOptions{}) // the controller writes it, too: a conflict has it planned again
 	} else {
 		_, err = client.Create(ctx, want, metav1.CreateOptions{})
 	}
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("write ComputeDomainClique %s/%s: %w", want.GetNamespace(), want.GetName(), err)
+	if err != nil {
+		return fmt.Errorf("write ComputeDomainClique %s: %w", key, err)
 	}
-	return err
+	return nil
 }

@@ -58,7 +58,7 @@ func newDaemon(node, ip string, ready corev1.ConditionStatus) *corev1.Pod {
 
 // setReady sets what a Pod's conditions say of the Pod, and of its containers.
 func setReady(pod *corev1.Pod, ready, containers corev1.ConditionStatus) {
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}, {Type: corev1.ContainersReady, Status: containers}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: containers}}
 }
 
 // newDomain is a ComputeDomain as the controller leaves it, whose status lists nodes that are ready.

@@ -3,13 +3,11 @@ package computedomains
 import (
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -29,26 +27,23 @@ type nodeView struct {
 type nodePlan struct {
 	// domain is the ComputeDomain that Pods on the node have or want a channel of, whether it exists or not.
 	domain string
-	// daemon is the Pod that plays a daemon, if one runs, and clique the one that it belongs to, if any.
-	daemon *corev1.Pod
+	// daemon is nil if none runs. clique is the one that it belongs to, if any.
+	daemon *daemon
 	clique cliqueKey
 	// label is what domainLabel has to become, if not nil. An empty one is removed.
 	label *string
 	// labelDaemon says that the daemon has to name its clique in a label of its Pod.
 	labelDaemon bool
-	// readyDaemon says that the daemon's Pod has to become ready again. kube-controller-manager has marked it as not
-	// ready with its Node, and the kubelet of a Node that is back reports what it sees.
-	readyDaemon bool
-	// wait is the time until that is decided, if not 0.
-	wait time.Duration
 }
 
-// readyDelay is how long a Pod that was marked as not ready stays so at least. By then the cache has seen why: the Node
-// changed before the Pod did.
-const readyDelay = 5 * time.Second
+// daemon is a Pod that plays a daemon, and whether the daemon is ready.
+type daemon struct {
+	pod   *corev1.Pod
+	ready bool
+}
 
 // planNode plans for a node what its plugin and its daemon write to the Node and to the daemon's Pod.
-func planNode(v *nodeView, now time.Time) (plan nodePlan) {
+func planNode(v *nodeView) (plan nodePlan) {
 	current := v.node.Labels[domainLabel]
 	var wanted []string
 	for _, pod := range v.pods {
@@ -60,7 +55,7 @@ func planNode(v *nodeView, now time.Time) (plan nodePlan) {
 					wanted = append(wanted, use.domain)
 				}
 			case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "":
-				plan.daemon = pod
+				plan.daemon = &daemon{pod, isReady(v.node, pod)}
 				if fabric := v.node.Labels[fabricLabel]; fabric != "" {
 					plan.clique = cliqueKey{Namespace: pod.Namespace, Name: cliqueName(use.domain, fabric)}
 				}
@@ -71,15 +66,9 @@ func planNode(v *nodeView, now time.Time) (plan nodePlan) {
 	if want := append(wanted, "")[0]; !slices.Contains(wanted, current) && want != current && lifecycle.PluginOf(v.node) == lifecycle.PluginUp {
 		plan.label = &want
 	}
-	if plan.daemon == nil {
-		return plan
-	}
-	named, isNamed := plan.daemon.Labels[cliqueLabel]
-	plan.labelDaemon = !isNamed || named != v.node.Labels[fabricLabel]
-	ready, containers := facts.PodCondition(plan.daemon, corev1.PodReady), facts.PodCondition(plan.daemon, corev1.ContainersReady)
-	if isNodeReady(v.node) && ready.Status == corev1.ConditionFalse && containers.Status == corev1.ConditionTrue {
-		plan.wait = max(0, ready.LastTransitionTime.Add(readyDelay).Sub(now))
-		plan.readyDaemon = plan.wait == 0
+	if plan.daemon != nil {
+		named, isNamed := plan.daemon.pod.Labels[cliqueLabel]
+		plan.labelDaemon = !isNamed || named != v.node.Labels[fabricLabel]
 	}
 	return plan
 }
@@ -108,15 +97,14 @@ func usesOf(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim) (uses 
 	return uses
 }
 
-func isNodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
-}
-
-// isDaemonReady reports whether a daemon finds its own Pod ready.
-func isDaemonReady(pod *corev1.Pod) bool {
-	return facts.PodCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+// isReady reports whether the daemon in a Pod is ready: its containers are, and so is its node. The Pod's own condition is
+// no help. kube-controller-manager may mark the Pods of a lost node as not ready, and no kubelet marks them as ready when
+// the node is back.
+func isReady(node *corev1.Node, pod *corev1.Pod) bool {
+	return facts.PodCondition(pod, corev1.ContainersReady).Status == corev1.ConditionTrue &&
+		slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		})
 }
 
 // cliqueView is what is known of a clique.
@@ -124,9 +112,9 @@ type cliqueView struct {
 	key cliqueKey
 	// existing is nil if there is no such object.
 	existing *clique
-	// daemons maps the nodes that this replica acts for to the Pods that play their daemons, or to nil where a node has
-	// none in this clique. The entries of other nodes are left alone.
-	daemons map[string]*corev1.Pod
+	// daemons maps the nodes that this replica acts for to their daemons, or to nil where a node has none in this clique.
+	// The entries of other nodes are left alone.
+	daemons map[string]*daemon
 }
 
 // planClique returns the clique as its daemons would have it, or nil if it is that already. It also returns the nodes
@@ -146,23 +134,24 @@ func planClique(v *cliqueView) (want *unstructured.Unstructured, full []string) 
 	var entries []daemonEntry
 	hasEntry, isTaken := map[string]bool{}, map[int]bool{}
 	for _, entry := range before {
-		pod, isOurs := v.daemons[entry.NodeName]
+		daemon, isOurs := v.daemons[entry.NodeName]
 		switch {
 		case !isOurs:
-		case pod == nil:
+		case daemon == nil:
 			continue
 		default:
-			entry.IPAddress, entry.Status = pod.Status.PodIP, statusOf(pod)
+			entry.IPAddress, entry.Status = daemon.pod.Status.PodIP, daemon.status()
 		}
 		entries = append(entries, entry)
 		hasEntry[entry.NodeName], isTaken[entry.Index] = true, true
 	}
 	owners := want.GetOwnerReferences()
 	for _, node := range slices.Sorted(maps.Keys(v.daemons)) {
-		pod := v.daemons[node]
-		if pod == nil {
+		daemon := v.daemons[node]
+		if daemon == nil {
 			continue
 		}
+		pod := daemon.pod
 		if !hasEntry[node] {
 			index := 0 // the lowest that is free, so that the other daemons keep theirs
 			for isTaken[index] {
@@ -173,7 +162,7 @@ func planClique(v *cliqueView) (want *unstructured.Unstructured, full []string) 
 				continue
 			}
 			isTaken[index] = true
-			entries = append(entries, daemonEntry{NodeName: node, IPAddress: pod.Status.PodIP, CliqueID: id, Index: index, Status: statusOf(pod)})
+			entries = append(entries, daemonEntry{NodeName: node, IPAddress: pod.Status.PodIP, CliqueID: id, Index: index, Status: daemon.status()})
 		}
 		if !slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return owner.UID == pod.UID }) {
 			owners = append(owners, ownerOf(pod))
@@ -187,8 +176,8 @@ func planClique(v *cliqueView) (want *unstructured.Unstructured, full []string) 
 	return want, full
 }
 
-func statusOf(pod *corev1.Pod) string {
-	if isDaemonReady(pod) {
+func (d *daemon) status() string {
+	if d.ready {
 		return statusReady
 	}
 	return statusNotReady
@@ -203,9 +192,4 @@ func listOf(entries []daemonEntry) []any {
 		})
 	}
 	return list
-}
-
-// patchOf is a merge patch of the labels of one object, and of no other that has its name later.
-func patchOf(uid types.UID, label string, value any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]any{label: value}}}
 }

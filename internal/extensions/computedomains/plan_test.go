@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -23,16 +21,10 @@ func (p *nodePlan) tell() string {
 		parts = append(parts, fmt.Sprintf("label=%q", *p.label))
 	}
 	if p.daemon != nil {
-		parts = append(parts, "daemon="+p.daemon.Name, "clique="+p.clique.Name)
+		parts = append(parts, p.daemon.status(), "clique="+p.clique.Name)
 	}
 	if p.labelDaemon {
 		parts = append(parts, "label daemon")
-	}
-	if p.readyDaemon {
-		parts = append(parts, "ready daemon")
-	}
-	if p.wait > 0 {
-		parts = append(parts, "wait "+p.wait.String())
 	}
 	return strings.Join(parts, " ")
 }
@@ -41,7 +33,7 @@ func (p *nodePlan) tell() string {
 // daemon and a kubelet write.
 func TestPlanNode(t *testing.T) {
 	t.Parallel()
-	const wantsLabel, runsDaemon = `label="d1"`, "daemon=daemon-on-n clique=d1.rack.0"
+	const wantsLabel, runsDaemon = `label="d1"`, "Ready clique=d1.rack.0"
 	worker, other, daemon := newWorker("w", "n"), newWorker("other", "n"), newDaemon("n", "10.0.0.7", corev1.ConditionTrue)
 	ended := worker.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
@@ -55,9 +47,6 @@ func TestPlanNode(t *testing.T) {
 	named.Labels = map[string]string{cliqueLabel: "rack.0"}
 	lost := named.DeepCopy() // as kube-controller-manager leaves the Pods of a node that was not ready
 	setReady(lost, corev1.ConditionFalse, corev1.ConditionTrue)
-	lost.Status.Conditions[0].LastTransitionTime = metav1.NewTime(claimstest.Noon.Add(-readyDelay))
-	losing := lost.DeepCopy()
-	losing.Status.Conditions[0].LastTransitionTime = metav1.NewTime(claimstest.Noon.Add(-time.Second))
 	unready := named.DeepCopy()
 	setReady(unready, corev1.ConditionFalse, corev1.ConditionFalse)
 
@@ -80,11 +69,10 @@ func TestPlanNode(t *testing.T) {
 		"the daemon runs":                {node: inDomain, pods: []*corev1.Pod{worker, daemon}, want: runsDaemon + " label daemon"},
 		"the daemon has named itself":    {node: inDomain, pods: []*corev1.Pod{worker, named}, want: runsDaemon},
 		"the daemon stops":               {node: inDomain, pods: []*corev1.Pod{worker, stopping}},
-		"the daemon is not ready":        {node: inDomain, pods: []*corev1.Pod{worker, unready}, want: runsDaemon},
-		"the node was lost":              {node: inDomain, pods: []*corev1.Pod{worker, lost}, want: runsDaemon + " ready daemon"},
-		"the Pod was marked just now":    {node: inDomain, pods: []*corev1.Pod{worker, losing}, want: runsDaemon + " wait 4s"},
-		"the node is lost":               {node: func(n *corev1.Node) { inDomain(n); n.Status.Conditions = nil }, pods: []*corev1.Pod{worker, lost}, want: runsDaemon},
-		"the node has no fabric":         {node: func(n *corev1.Node) { inDomain(n); delete(n.Labels, fabricLabel) }, pods: []*corev1.Pod{worker, daemon}, want: "daemon=daemon-on-n clique= label daemon"},
+		"the daemon is not ready":        {node: inDomain, pods: []*corev1.Pod{worker, unready}, want: "Not" + runsDaemon},
+		"the node was lost":              {node: inDomain, pods: []*corev1.Pod{worker, lost}, want: runsDaemon},
+		"the node is lost":               {node: func(n *corev1.Node) { inDomain(n); n.Status.Conditions = nil }, pods: []*corev1.Pod{worker, named}, want: "Not" + runsDaemon},
+		"the node has no fabric":         {node: func(n *corev1.Node) { inDomain(n); delete(n.Labels, fabricLabel) }, pods: []*corev1.Pod{worker, daemon}, want: "Ready clique= label daemon"},
 		"the daemon outlives its domain": {pods: []*corev1.Pod{named}, want: runsDaemon},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +94,7 @@ func TestPlanNode(t *testing.T) {
 					return map[string]*resourcev1.ResourceClaim{"c": newClaim(pod, kind, domain)}
 				},
 				namespaceOf: func(string) string { return "default" },
-			}, claimstest.Noon)
+			})
 			require.Equal(t, tc.want, plan.tell())
 		})
 	}
@@ -133,23 +121,23 @@ func tellClique(object *unstructured.Unstructured) string {
 func TestPlanClique(t *testing.T) {
 	t.Parallel()
 	key := cliqueKey{Namespace: driverNamespace, Name: "d1.rack.0"}
-	a, b, c := newDaemon("a", "10.0.0.1", corev1.ConditionTrue), newDaemon("b", "10.0.0.2", corev1.ConditionTrue), newDaemon("c", "10.0.0.3", corev1.ConditionFalse)
-	moved := newDaemon("a", "10.0.0.9", corev1.ConditionTrue)
-	narrow := newDaemon("d", "10.0.0.4", corev1.ConditionTrue)
-	narrow.Spec.Containers[0].Env = []corev1.EnvVar{{Name: maxDaemonsVariable, Value: "3"}}
+	a, b := &daemon{newDaemon("a", "10.0.0.1", corev1.ConditionTrue), true}, &daemon{newDaemon("b", "10.0.0.2", corev1.ConditionTrue), true}
+	c := &daemon{newDaemon("c", "10.0.0.3", corev1.ConditionFalse), false}
+	moved, narrow := &daemon{newDaemon("a", "10.0.0.9", corev1.ConditionTrue), true}, &daemon{newDaemon("d", "10.0.0.4", corev1.ConditionTrue), true}
+	narrow.pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: maxDaemonsVariable, Value: "3"}}
 	for name, tc := range map[string]struct {
-		before, daemons map[string]*corev1.Pod
+		before, daemons map[string]*daemon
 		want, full      string
 	}{
-		"new":                   {daemons: map[string]*corev1.Pod{"a": a, "b": b, "c": c}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready c=10.0.0.3/2/NotReady"},
-		"none":                  {before: map[string]*corev1.Pod{"a": a}, daemons: map[string]*corev1.Pod{"a": nil}, want: ""},
-		"another joins":         {before: map[string]*corev1.Pod{"a": a}, daemons: map[string]*corev1.Pod{"a": a, "b": b}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready"},
-		"one of others":         {before: map[string]*corev1.Pod{"a": a}, daemons: map[string]*corev1.Pod{"b": b}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready"},
-		"one fills a gap":       {before: map[string]*corev1.Pod{"a": a, "b": b}, daemons: map[string]*corev1.Pod{"a": nil, "b": b, "c": c}, want: "b=10.0.0.2/1/Ready c=10.0.0.3/0/NotReady"},
-		"a Pod is replaced":     {before: map[string]*corev1.Pod{"a": a, "b": b}, daemons: map[string]*corev1.Pod{"a": moved, "b": b}, want: "a=10.0.0.9/0/Ready b=10.0.0.2/1/Ready"},
-		"nothing changes":       {before: map[string]*corev1.Pod{"a": a, "b": b}, daemons: map[string]*corev1.Pod{"a": a, "b": b}, want: "unchanged"},
-		"full":                  {before: map[string]*corev1.Pod{"a": a, "b": b, "c": c}, daemons: map[string]*corev1.Pod{"d": narrow}, want: "unchanged", full: "d"},
-		"full until one leaves": {before: map[string]*corev1.Pod{"a": a, "b": b, "c": c}, daemons: map[string]*corev1.Pod{"b": nil, "d": narrow}, want: "a=10.0.0.1/0/Ready c=10.0.0.3/2/NotReady d=10.0.0.4/1/Ready"},
+		"new":                   {daemons: map[string]*daemon{"a": a, "b": b, "c": c}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready c=10.0.0.3/2/NotReady"},
+		"none":                  {before: map[string]*daemon{"a": a}, daemons: map[string]*daemon{"a": nil}, want: ""},
+		"another joins":         {before: map[string]*daemon{"a": a}, daemons: map[string]*daemon{"a": a, "b": b}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready"},
+		"one of others":         {before: map[string]*daemon{"a": a}, daemons: map[string]*daemon{"b": b}, want: "a=10.0.0.1/0/Ready b=10.0.0.2/1/Ready"},
+		"one fills a gap":       {before: map[string]*daemon{"a": a, "b": b}, daemons: map[string]*daemon{"a": nil, "b": b, "c": c}, want: "b=10.0.0.2/1/Ready c=10.0.0.3/0/NotReady"},
+		"a Pod is replaced":     {before: map[string]*daemon{"a": a, "b": b}, daemons: map[string]*daemon{"a": moved, "b": b}, want: "a=10.0.0.9/0/Ready b=10.0.0.2/1/Ready"},
+		"nothing changes":       {before: map[string]*daemon{"a": a, "b": b}, daemons: map[string]*daemon{"a": a, "b": b}, want: "unchanged"},
+		"full":                  {before: map[string]*daemon{"a": a, "b": b, "c": c}, daemons: map[string]*daemon{"d": narrow}, want: "unchanged", full: "d"},
+		"full until one leaves": {before: map[string]*daemon{"a": a, "b": b, "c": c}, daemons: map[string]*daemon{"b": nil, "d": narrow}, want: "a=10.0.0.1/0/Ready c=10.0.0.3/2/NotReady d=10.0.0.4/1/Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,9 +155,9 @@ func TestPlanClique(t *testing.T) {
 				return
 			}
 			require.Equal(t, map[string]string{domainLabel: "d1", cliqueLabel: "rack.0"}, want.GetLabels())
-			for _, pod := range tc.daemons {
-				if pod != nil {
-					require.Contains(t, want.GetOwnerReferences(), ownerOf(pod))
+			for _, daemon := range tc.daemons {
+				if daemon != nil {
+					require.Contains(t, want.GetOwnerReferences(), ownerOf(daemon.pod))
 				}
 			}
 			view.existing = observeClique(want)
