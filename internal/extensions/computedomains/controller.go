@@ -272,11 +272,12 @@ func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
 	if want == nil {
 		return nil
 	}
-	client, err := c.Objects.Resource(cliquesResource).Namespace(key.Namespace), error(nil)
-	if view.existing != nil {
-		_, err = client.Update(ctx, want, metav1.UpdateOptions{}) // the controller writes it, too: a conflict has it planned again
-	} else {
+	client := c.Objects.Resource(cliquesResource).Namespace(key.Namespace)
+	var err error
+	if view.existing == nil {
 		_, err = client.Create(ctx, want, metav1.CreateOptions{})
+	} else { // NVIDIA's controller writes it, too: after a conflict it is planned again
+		_, err = client.Update(ctx, want, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("write ComputeDomainClique %s: %w", key, err)
