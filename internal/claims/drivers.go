@@ -27,9 +27,9 @@ type Kubelets interface {
 
 // Gate holds back what drivers with templates could prepare at once, as a driver does that waits for other nodes.
 type Gate interface {
-	// Check returns a *plan.Pending or a *plan.Failure if a driver cannot prepare an allocated device of a Pod's claim
-	// yet. It changes nothing.
-	Check(pod *corev1.Pod, node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
+	// Check returns a *plan.Pending or a *plan.Failure if a driver cannot prepare an allocated device on a node yet. It
+	// changes nothing.
+	Check(node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
 	// OnChange calls node when Check may have another answer for the Pods of a node.
 	OnChange(node func(name string))
 }

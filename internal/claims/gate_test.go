@@ -13,24 +13,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 )
 
-// heldFor is a Gate that holds everything back, and fails after a time.
-type heldFor struct {
-	until  time.Time
+// shutGate is a Gate that holds everything back until it opens.
+type shutGate struct {
 	opened atomic.Bool
 	node   func(string)
 }
 
-func (g *heldFor) OnChange(node func(string)) { g.node = node }
+func (g *shutGate) OnChange(node func(string)) { g.node = node }
 
-func (g *heldFor) Check(*corev1.Pod, *corev1.Node, *resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) error {
-	failure := &plan.Failure{Reason: plan.ReasonDriver, Err: errors.New("other nodes are not ready")}
-	switch wait := time.Until(g.until); {
-	case g.opened.Load():
+func (g *shutGate) Check(*corev1.Node, *resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) error {
+	if g.opened.Load() {
 		return nil
-	case wait > 0:
-		return &plan.Pending{Failure: failure, Wait: wait}
 	}
-	return failure
+	return &plan.Pending{Failure: &plan.Failure{Reason: plan.ReasonDriver, Err: errors.New("other nodes are not ready")}, Timeout: 45 * time.Second}
 }
 
 // TestGate: a Pod whose devices are held back waits in silence and says why, and starts when the gate opens.
@@ -38,7 +33,7 @@ func TestGate(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-		gate := &heldFor{until: time.Now().Add(45 * time.Second)}
+		gate := &shutGate{}
 		w.gate = gate
 		w.start()
 		w.wrote("waiting p")
@@ -55,23 +50,27 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateThatStaysShut: in the end the Pod gets the kubelet's event, and is tried again as after any failure.
+// TestGateThatStaysShut: a call that has timed out gets the kubelet's event, and is made again as after any failure. The
+// new call tries for as long.
 func TestGateThatStaysShut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
-		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-		gate := &heldFor{until: time.Now().Add(45 * time.Second)}
+		w := idleWorld(t, template("d", "")+configuration("{retryInterval: 60s}"), newNode("n"), pod, allocated("c", pod))
+		gate := &shutGate{}
 		w.gate = gate
 		w.start()
 		w.wrote("waiting p")
 		time.Sleep(45 * time.Second)
-		w.wrote("")
 		w.failures("other nodes are not ready")
+		gate.node("n")
+		time.Sleep(90 * time.Second) // the retry and its jitter
+		w.failures()
+		time.Sleep(45 * time.Second)
+		w.failures("other nodes are not ready")
+		time.Sleep(91 * time.Second)
 
 		gate.opened.Store(true)
 		gate.node("n")
-		w.wrote("")
-		time.Sleep(2 * time.Minute)
 		w.wrote("prepare c, ready p")
 		w.settled()
 	})

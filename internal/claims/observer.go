@@ -44,9 +44,9 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 		return has, known
 	}
 	ofTemplates := templates.New(v.Set, v.Node, templates.Slices{Of: hasSlices, Have: o.Caches.Slices.HaveDevice}, pods)
-	if o.Gate != nil && v.Pod != nil {
+	if o.Gate != nil {
 		ofTemplates.CheckGate = func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
-			return o.Gate.Check(v.Pod, v.Node, claim, result)
+			return o.Gate.Check(v.Node, claim, result)
 		}
 	}
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {

@@ -37,7 +37,7 @@ func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, fa
 	if s.isWaiting() {
 		r.states.recordFailure(s.key, s.state.uid, failure, retry)
 	}
-	s.state.memory.Last = plan.NewLastFailure(s.view, failure, retry)
+	s.state.memory.Last, s.state.memory.PendingSince = plan.NewLastFailure(s.view, failure, retry), time.Time{}
 	klog.FromContext(ctx).V(2).Info("Failed to prepare the claims of the pod",
 		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 	r.loop.AddAfter(s.key, delay)

@@ -187,6 +187,9 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	case next.UnprepareFailure != nil:
 		r.reportUnprepareFailure(ctx, s, next.UnprepareFailure, next.Wait)
 	case next.Pending != nil:
+		if s.state.memory.PendingSince.IsZero() {
+			s.state.memory.PendingSince = time.Now()
+		}
 		r.states.recordFailure(s.key, s.state.uid, next.Pending, time.Now().Add(next.Wait))
 		r.loop.AddAfter(s.key, next.Wait)
 	case next.Wait > 0: // between two tries

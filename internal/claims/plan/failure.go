@@ -62,11 +62,10 @@ func Failed(reason, format string, arguments ...any) error {
 	return &Failure{Reason: reason, Err: fmt.Errorf(format, arguments...)}
 }
 
-// Pending is the error of a driver that waits for something else before it prepares. Its call fails with the
-// Failure if Wait ends first.
+// Pending is the error of a driver that tries a call again and again, until the call fails after Timeout.
 type Pending struct {
 	Failure *Failure
-	Wait    time.Duration
+	Timeout time.Duration
 }
 
 // Error is what the kubelet's text will be.

@@ -45,6 +45,8 @@ type PodClaims struct {
 type PodMemory struct {
 	// Last is the failure after which the Pod waits for a retry, or nil.
 	Last *LastFailure
+	// PendingSince is when a driver began a call that it still tries, or zero.
+	PendingSince time.Time
 	// Ended says that the claims were unprepared after the Pod had ended. With minimal status the Pod
 	// looks prepared for as long as it exists.
 	Ended bool
@@ -104,7 +106,14 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		return PodPlan{Need: need}, nil
 	}
 	if pending, ok := errors.AsType[*Pending](err); ok {
-		return PodPlan{Pending: pending.Failure, Patch: waiting, Wait: pending.Wait}, nil
+		tried := time.Duration(0)
+		if since := v.Memory.PendingSince; !since.IsZero() {
+			tried = now.Sub(since)
+		}
+		if tried < pending.Timeout {
+			return PodPlan{Pending: pending.Failure, Patch: waiting, Wait: pending.Timeout - tried}, nil
+		}
+		err = pending.Failure
 	}
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		failed := v.Fail(failure, now)

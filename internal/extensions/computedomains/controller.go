@@ -213,6 +213,9 @@ func (c *Controller) reconcileNode(ctx context.Context, name string) error {
 		delete(c.uses, name)
 	}
 	c.mu.Unlock()
+	if now.domain != before.domain {
+		c.onNode(name) // before the caches are complete, Check has no answer
+	}
 	for _, key := range []cliqueKey{before.clique, now.clique} {
 		if key != (cliqueKey{}) {
 			c.cliqueLoop.Add(key)

@@ -110,7 +110,7 @@ func (w *world) check(worker *corev1.Pod, domain string) error {
 	w.settle()
 	claim := newClaim(worker, channelConfig, domain)
 	node := apitest.Get[corev1.Node](w.Server, "", worker.Spec.NodeName)
-	return w.Check(worker, node, claim, &claim.Status.Allocation.Devices.Results[0])
+	return w.Check(node, claim, &claim.Status.Allocation.Devices.Results[0])
 }
 
 var inBubble = runtest.InBubble
@@ -206,7 +206,8 @@ func TestNodeWithoutFabric(t *testing.T) {
 	})
 }
 
-// TestCheck: a channel that cannot be prepared is retried for as long as the plugin retries it, and then fails.
+// TestCheck: a channel that cannot be prepared yet is tried for as long as the plugin tries it. One of another namespace
+// fails at once.
 func TestCheck(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, newTray("n", "rack.0"))
@@ -215,30 +216,24 @@ func TestCheck(t *testing.T) {
 		worker := newWorker("w", "n")
 		pending, isPending := errors.AsType[*plan.Pending](w.check(worker, "d1"))
 		require.True(t, isPending)
-		require.Equal(t, prepareTimeout-time.Second, pending.Wait)
-		time.Sleep(pending.Wait)
-		require.EqualError(t, requireFailure(t, w.check(worker, "d1")), "NodePrepareResources failed for ResourceClaim of-w: error preparing devices for claim "+
+		require.Equal(t, prepareTimeout, pending.Timeout)
+		require.EqualError(t, pending, "NodePrepareResources failed for ResourceClaim of-w: error preparing devices for claim "+
 			"'default/of-w:uid-of-of-w': prepare devices failed: error applying config: error asserting ComputeDomain Ready: current node not ready in ComputeDomain")
 
 		stranger := newWorker("w", "n")
 		stranger.Namespace = "elsewhere"
-		require.ErrorContains(t, requireFailure(t, w.check(stranger, "d1")), "namespace is different")
+		failure, isFailure := errors.AsType[*plan.Failure](w.check(stranger, "d1"))
+		require.True(t, isFailure)
+		require.ErrorContains(t, failure, "namespace is different")
 
 		claim, taken := newClaim(worker, channelConfig, "d1"), newTray("n", "rack.0")
 		taken.Labels[domainLabel] = "d2"
-		require.ErrorContains(t, w.Check(worker, taken, claim, &claim.Status.Allocation.Devices.Results[0]), "label already exists for a different ComputeDomain")
+		require.ErrorContains(t, w.Check(taken, claim, &claim.Status.Allocation.Devices.Results[0]), "label already exists for a different ComputeDomain")
 
 		other := resourcev1.DeviceRequestAllocationResult{Driver: "gpu.nvidia.com"}
-		require.NoError(t, w.Check(worker, newTray("n", ""), newClaim(worker, channelConfig, "d1"), &other))
-		require.NoError(t, w.Check(worker, newTray("n", ""), newClaim(worker, daemonConfig, "d1"), new(newClaim(worker, daemonConfig, "d1").Status.Allocation.Devices.Results[0])))
+		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, channelConfig, "d1"), &other))
+		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, daemonConfig, "d1"), new(newClaim(worker, daemonConfig, "d1").Status.Allocation.Devices.Results[0])))
 	})
-}
-
-func requireFailure(t *testing.T, err error) error {
-	t.Helper()
-	failure, isFailure := errors.AsType[*plan.Failure](err)
-	require.True(t, isFailure, "%v", err)
-	return failure
 }
 
 // TestStandby: a replica that acts for no node writes nothing.

@@ -8,21 +8,17 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // prepareTimeout is how long the plugin tries to prepare a channel before its call fails (ErrorRetryMaxTimeout).
 const prepareTimeout = 45 * time.Second
 
-// syncPollInterval is how often a Pod is tried again while the caches of ComputeDomains are not complete.
-const syncPollInterval = time.Second
-
 // OnChange calls node when Check may have another answer for the Pods of a node. Call it before Run.
 func (c *Controller) OnChange(node func(name string)) { c.onNode = node }
 
-// Check holds a channel back until the daemon on the Pod's node is ready. The plugin asks for no more than that, even
+// Check holds a channel back until the daemon on the node is ready. The plugin asks for no more than that, even
 // while the ComputeDomain lacks other nodes.
-func (c *Controller) Check(pod *corev1.Pod, node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+func (c *Controller) Check(node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
 	uid := domainOf(claim, result, channelConfig)
 	if uid == "" {
 		return nil
@@ -36,28 +32,23 @@ func (c *Controller) Check(pod *corev1.Pod, node *corev1.Node, claim *resourcev1
 		select {
 		case <-checker.Done():
 		default:
-			return &plan.Pending{Failure: failure("the ComputeDomains of the cluster are not known yet"), Wait: syncPollInterval}
+			return &plan.Pending{Failure: failure("the ComputeDomains of the cluster are not known yet"), Timeout: prepareTimeout}
 		}
 	}
 	found := c.domainWith(uid)
 	if found != nil && found.Namespace != claim.Namespace { // which no time changes
 		return failure("error asserting ComputeDomain's namespace: the ResourceClaim's namespace is different than the ComputeDomain's namespace")
 	}
-	var problem *plan.Failure
+	pending := func(failure *plan.Failure) error { return &plan.Pending{Failure: failure, Timeout: prepareTimeout} }
 	switch label := node.Labels[domainLabel]; {
 	case found == nil:
-		problem = failure("error asserting ComputeDomain's namespace: ComputeDomain not found: %s", uid)
+		return pending(failure("error asserting ComputeDomain's namespace: ComputeDomain not found: %s", uid))
 	case label != "" && label != uid:
-		problem = failure("error adding Node label for ComputeDomain: label already exists for a different ComputeDomain")
+		return pending(failure("error adding Node label for ComputeDomain: label already exists for a different ComputeDomain"))
 	case !c.isNodeReadyIn(found, node):
-		problem = failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain")
-	default:
-		return nil
+		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
 	}
-	if wait := prepareTimeout - time.Since(facts.PodCondition(pod, corev1.PodScheduled).LastTransitionTime.Time); wait > 0 {
-		return &plan.Pending{Failure: problem, Wait: wait}
-	}
-	return problem
+	return nil
 }
 
 // isNodeReadyIn reports whether a node is ready in a ComputeDomain, by its clique or by the status.

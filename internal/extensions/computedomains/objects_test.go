@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,11 +38,10 @@ func newClaim(pod *corev1.Pod, kind, domain string) *resourcev1.ResourceClaim {
 	return claim
 }
 
-// newWorker is a Pod that was bound to a node just now, with a claim for a channel.
+// newWorker is a Pod on a node, with a claim for a channel.
 func newWorker(name, node string) *corev1.Pod {
 	pod := claimstest.NewPod(name, "of-"+name)
 	pod.Spec.NodeName = node
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	return pod
 }
 
