@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,5 +248,27 @@ func TestStandby(t *testing.T) {
 		w.addDaemon("n", "10.0.0.1", corev1.ConditionTrue, "d1")
 		require.Empty(t, w.wrote())
 		require.Equal(t, "absent", w.clique("d1.rack.0"))
+	})
+}
+
+// TestManyRacks: a ComputeDomain over five racks has five full cliques, after two writes for each node.
+func TestManyRacks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const racks = 5
+		w := newWorld(t)
+		for i := range racks * defaultMaxDaemons {
+			name := fmt.Sprintf("n-%d", i)
+			worker := newWorker("w-"+name, name)
+			w.Add(newTray(name, fmt.Sprintf("rack.%d", i/defaultMaxDaemons)))
+			w.Add(newClaim(worker, channelConfig, "d1"))
+			w.Add(worker)
+			w.addDaemon(name, "10.0.0.1", corev1.ConditionTrue, "d1")
+		}
+		w.start()
+		w.addDomain("d1")
+		require.Len(t, w.wrote(), 2*racks*defaultMaxDaemons)
+		for rack := range racks {
+			require.Equal(t, defaultMaxDaemons, strings.Count(w.clique(fmt.Sprintf("d1.rack.%d", rack)), "/Ready"))
+		}
 	})
 }
