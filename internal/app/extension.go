@@ -75,6 +75,7 @@ type Replica struct {
 type Provided struct {
 	DriverPods      devices.Presence
 	Kubelets        claims.Kubelets
+	Gate            claims.Gate
 	KubeletRecorder claims.KubeletRecorder
 }
 

@@ -35,7 +35,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options configure a Controller. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
+// Options configure a Controller. All but Owner, DriverPods, Kubelets, Gate and KubeletRecorder are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -47,6 +47,8 @@ type Options struct {
 	DriverPods devices.Presence
 	// Kubelets, if set, knows the real drivers. The caller runs it.
 	Kubelets Kubelets
+	// Gate, if set, holds claims back. The caller runs it.
+	Gate Gate
 	// KubeletRecorder, if set, records what a kubelet measures.
 	KubeletRecorder KubeletRecorder
 }
@@ -70,6 +72,9 @@ func New(o Options) *Controller {
 	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
 	if o.Kubelets != nil {
 		o.Kubelets.OnChange(loop.Damp(pluginEventInterval, c.enqueueNode), c.pods.loop.Add)
+	}
+	if o.Gate != nil {
+		o.Gate.OnChange(c.enqueueNode)
 	}
 	c.addHandlers()
 	return c

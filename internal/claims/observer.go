@@ -43,6 +43,11 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 		return has, known
 	}
 	ofTemplates := templates.New(v.Set, v.Node, templates.Slices{Of: hasSlices, Have: o.Caches.Slices.HaveDevice}, pods)
+	if o.Gate != nil {
+		ofTemplates.CheckGate = func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+			return o.Gate.Check(v.Node, claim, result)
+		}
+	}
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {
 		return ofTemplates
 	}
@@ -164,6 +169,15 @@ type Kubelets interface {
 	Acknowledge(pod *corev1.Pod, node *corev1.Node, failure error)
 	// OnChange calls node when drivers of a node come, go or report health, and pod when they have answered for a Pod.
 	OnChange(node func(name string), pod func(key types.NamespacedName))
+}
+
+// Gate holds back what drivers with templates could prepare at once, as a driver does that waits for other nodes.
+type Gate interface {
+	// Check returns a *plan.Pending or a *plan.Failure if a driver cannot prepare an allocated device on a node yet. It
+	// changes nothing.
+	Check(node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
+	// OnChange calls node when Check may have another answer for the Pods of a node.
+	OnChange(node func(name string))
 }
 
 // nodeDrivers are all drivers of a node. Each has templates or is a real one.

@@ -241,7 +241,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		if s.isWaiting() {
 			r.states.recordWaiting(s.state.uid, waiting{s.key, failure.Reason, failure.Error(), retry})
 		}
-		s.state.memory.Last = plan.NewLastFailure(s.view, failure, retry)
+		s.state.memory.Last, s.state.memory.PendingSince = plan.NewLastFailure(s.view, failure, retry), time.Time{}
 		logger.Info("Failed to prepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		r.loop.AddAfter(s.key, delay)
 	case failure != nil:
@@ -251,6 +251,12 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
+		r.loop.AddAfter(s.key, next.Wait)
+	case next.Pending != nil:
+		if s.state.memory.PendingSince.IsZero() {
+			s.state.memory.PendingSince = time.Now()
+		}
+		r.states.recordWaiting(s.state.uid, waiting{s.key, next.Pending.Reason, next.Pending.Error(), time.Now().Add(next.Wait)})
 		r.loop.AddAfter(s.key, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""

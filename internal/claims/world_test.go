@@ -42,6 +42,7 @@ type world struct {
 	controller *Controller
 	measures   *kubeletmetrics.Metrics
 	kubelets   Kubelets
+	gate       Gate
 	// source takes inventories of what the Controller knows.
 	source *inventory.Source
 	stop   func()
@@ -83,7 +84,7 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
 	pods := driverpods.New(w.server, w.store, caches.Slices)
-	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets}
+	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets, Gate: w.gate}
 	if w.measures != nil {
 		options.KubeletRecorder = w.measures
 	}

@@ -17,6 +17,7 @@ func All() []app.Extension {
 		runRealDrivers(drivers),
 		showContainerViews(views),
 		servePodResources(views),
+		playComputeDomains(),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),

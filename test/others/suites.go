@@ -39,6 +39,8 @@ type suite struct {
 	complete string
 	// general says that Pods go through the steps of a kubelet, with its delays, by our general Stages.
 	general bool
+	// chaos are Stages besides, as files below stages.
+	chaos []string
 	// parallel is how many specs of Ginkgo run at the same time, if more than one.
 	parallel int
 	// endless says that Pods of Jobs do not end.
@@ -94,7 +96,7 @@ type leftOut struct {
 // suites are all, in the order in which they run.
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), multiKueue, karpenterDRA,
-	kubeStateMetrics, nodeFeatureDiscovery, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
+	kubeStateMetrics, nodeFeatureDiscovery, computeDomains, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
 	kaiAllocate, kaiReclaim, kaiPreempt, volcano, clusterAutoscaler,
 }
 

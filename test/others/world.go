@@ -46,6 +46,9 @@ func (s *suite) stageFiles(kwok string) []string {
 		}
 		files = append(files, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
 	}
+	for _, file := range s.chaos {
+		files = append(files, filepath.Join(sidecar.Root(), "stages", filepath.FromSlash(file)))
+	}
 	if s.complete != "" {
 		files = append(files, manifests(s.complete))
 	}

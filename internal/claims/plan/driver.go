@@ -22,7 +22,8 @@ type Driver interface {
 	// Registered reports whether a driver has registered with the node's kubelet. A driver that the
 	// Driver does not have counts as registered. A *Need names what has to be read first.
 	Registered(driver string) (bool, error)
-	// Prepare reports how far NodePrepareResources is for claims. A *Failure is the answer of a driver.
+	// Prepare reports how far NodePrepareResources is for claims. A *Failure is the answer of a driver, a *Pending that of
+	// one that still tries.
 	Prepare(claims []*resourcev1.ResourceClaim) (Answer, error)
 	// Entries returns what kwok-dra writes to the status of a claim for its drivers, when the claim is
 	// prepared for these Pods.

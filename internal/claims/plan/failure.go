@@ -62,6 +62,15 @@ func Failed(reason, format string, arguments ...any) error {
 	return &Failure{Reason: reason, Err: fmt.Errorf(format, arguments...)}
 }
 
+// Pending is the error of a driver that tries a call again and again, until the call fails after Timeout.
+type Pending struct {
+	Failure *Failure
+	Timeout time.Duration
+}
+
+// Error is what the kubelet's text will be.
+func (p *Pending) Error() string { return p.Failure.Error() }
+
 // LastFailure is what is remembered of a Failure until the retry.
 type LastFailure struct {
 	retry  time.Time

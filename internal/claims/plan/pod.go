@@ -46,6 +46,8 @@ type PodClaims struct {
 type PodMemory struct {
 	// Last is the failure after which the Pod waits for a retry, or nil.
 	Last *LastFailure
+	// PendingSince is when a driver began a call that it still tries, or zero.
+	PendingSince time.Time
 	// Ended says that the claims were unprepared after the Pod had ended. With minimal status the Pod
 	// looks prepared for as long as it exists.
 	Ended bool
@@ -68,6 +70,8 @@ type PodPlan struct {
 	Call *Call
 	// Entries are what the claims show before the Pod's status is written.
 	Entries []*Entries
+	// Pending is the failure that follows unless a driver can prepare the claims within Wait. It causes no event.
+	Pending *Failure
 	// Failure is reported as an event on the Pod, UnprepareFailure as an event of its own kind.
 	Failure, UnprepareFailure *Failure
 	Patch                     *Patch
@@ -130,6 +134,16 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
+	}
+	if pending, ok := errors.AsType[*Pending](err); ok {
+		tried := time.Duration(0)
+		if since := v.Memory.PendingSince; !since.IsZero() {
+			tried = now.Sub(since)
+		}
+		if tried < pending.Timeout {
+			return PodPlan{Pending: pending.Failure, Patch: waiting, Wait: pending.Timeout - tried}, nil
+		}
+		err = pending.Failure
 	}
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		failed := v.Fail(failure, now)

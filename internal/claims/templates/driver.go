@@ -27,6 +27,8 @@ type Driver struct {
 	Lookup *devices.Lookup
 	// IsReal, if set, reports whether a driver that has templates is a real one on this node.
 	IsReal func(driver string) bool
+	// CheckGate, if set, returns why a device that the driver could prepare has to wait.
+	CheckGate func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
 
 	set    *config.Set
 	node   *corev1.Node
@@ -89,8 +91,8 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	return state
 }
 
-// Prepare implements plan.Driver. It fails if a plugin is silent, if it refuses the parameters, or if a
-// rejected document leaves unknown what it does.
+// Prepare implements plan.Driver. It fails if a plugin is silent, if it refuses the parameters, if the gate holds
+// a device back, or if a rejected document leaves unknown what it does.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -102,6 +104,11 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 			}
 			if err := d.checkParameters(claim, &result); err != nil {
 				return plan.Answered, err
+			}
+			if d.CheckGate != nil && d.Has(result.Driver) && !plan.SkipsPrepare(claim, result.Driver) {
+				if err := d.CheckGate(claim, &result); err != nil {
+					return plan.Answered, err
+				}
 			}
 		}
 	}

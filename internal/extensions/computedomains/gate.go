@@ -1,0 +1,62 @@
+package computedomains
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+)
+
+// prepareTimeout is how long the plugin tries to prepare a channel before its call fails (ErrorRetryMaxTimeout).
+const prepareTimeout = 45 * time.Second
+
+// OnChange calls node when Check may have another answer for the Pods of a node. Call it before Run.
+func (c *Controller) OnChange(node func(name string)) { c.onNode = node }
+
+// Check holds a channel back until the daemon on the node is ready. The plugin asks for no more than that, even
+// while the ComputeDomain lacks other nodes.
+func (c *Controller) Check(node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+	uid := domainOf(claim, result, channelConfig)
+	if uid == "" {
+		return nil
+	}
+	failure := func(format string, arguments ...any) *plan.Failure {
+		return &plan.Failure{Reason: plan.ReasonDriver, Err: fmt.Errorf(
+			"NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim '%s/%s:%s': prepare devices failed: error applying config: %w",
+			claim.Name, claim.Namespace, claim.Name, claim.UID, fmt.Errorf(format, arguments...))}
+	}
+	for _, checker := range c.synced() {
+		select {
+		case <-checker.Done():
+		default:
+			return &plan.Pending{Failure: failure("the ComputeDomains of the cluster are not known yet"), Timeout: prepareTimeout}
+		}
+	}
+	found := c.domainWith(uid)
+	if found != nil && found.Namespace != claim.Namespace { // which no time changes
+		return failure("error asserting ComputeDomain's namespace: the ResourceClaim's namespace is different than the ComputeDomain's namespace")
+	}
+	pending := func(failure *plan.Failure) error { return &plan.Pending{Failure: failure, Timeout: prepareTimeout} }
+	switch label := node.Labels[domainLabel]; {
+	case found == nil:
+		return pending(failure("error asserting ComputeDomain's namespace: ComputeDomain not found: %s", uid))
+	case label != "" && label != uid:
+		return pending(failure("error adding Node label for ComputeDomain: label already exists for a different ComputeDomain"))
+	case !c.isNodeReadyIn(found, node):
+		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
+	}
+	return nil
+}
+
+// isNodeReadyIn reports whether a node is ready in a ComputeDomain, by its clique or by the status.
+func (c *Controller) isNodeReadyIn(d *domain, node *corev1.Node) bool {
+	for _, clique := range c.cliques.By(byName, cliqueName(string(d.UID), node.Labels[fabricLabel])) {
+		if clique.isReady(node.Name) {
+			return true
+		}
+	}
+	return d.ready[node.Name]
+}
