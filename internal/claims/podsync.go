@@ -1,7 +1,6 @@
 package claims
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -225,15 +224,15 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	if next.Call != nil {
 		r.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
-	failure, logger := cmp.Or(next.Failure, next.UnprepareFailure), klog.FromContext(ctx).V(2)
-	if failure != nil {
+	failure, logger := next.Failure, klog.FromContext(ctx).V(2)
+	if failure != nil && next.Outcome != plan.PreparePending {
 		r.finishOperation(s, nil, failure)
 		if r.Kubelets != nil {
 			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 		}
 	}
 	switch last := &s.state.unprepareEvent; {
-	case next.Failure != nil:
+	case failure != nil && next.Outcome == plan.PrepareFailed:
 		r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
 		delay := wait.Jitter(next.Wait, retryJitter)
@@ -244,7 +243,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		s.state.memory.Last, s.state.memory.PendingSince = plan.NewLastFailure(s.view, failure, retry), time.Time{}
 		logger.Info("Failed to prepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		r.loop.AddAfter(s.key, delay)
-	case failure != nil:
+	case failure != nil && next.Outcome == plan.UnprepareFailed:
 		s.state.memory.UnprepareFailed = true
 		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 			*last = reportedFailure{failure.Error(), time.Now()}
@@ -252,11 +251,11 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
 		r.loop.AddAfter(s.key, next.Wait)
-	case next.Pending != nil:
+	case failure != nil:
 		if s.state.memory.PendingSince.IsZero() {
 			s.state.memory.PendingSince = time.Now()
 		}
-		r.states.recordWaiting(s.state.uid, waiting{s.key, next.Pending.Reason, next.Pending.Error(), time.Now().Add(next.Wait)})
+		r.states.recordWaiting(s.state.uid, waiting{s.key, failure.Reason, failure.Error(), time.Now().Add(next.Wait)})
 		r.loop.AddAfter(s.key, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""

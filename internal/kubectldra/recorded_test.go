@@ -40,19 +40,19 @@ func TestRecorded(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			real, fake := worldOf(t, story+".kubelet"), worldOf(t, story+".kwok-dra")
+			kubelet, fake := worldOf(t, story+".kubelet"), worldOf(t, story+".kwok-dra")
 			for _, asked := range []struct {
 				command   worldtest.Command
 				arguments []string
 			}{{pods.New, nil}, {claims.New, nil}, {claim.New, []string{"train-gpu-5xk9d"}}, {why.New, []string{"train", "claim/train-gpu-5xk9d"}}, {overview.New, nil}} {
-				require.JSONEq(t, real.Items(asked.command, asked.arguments...), fake.Items(asked.command, asked.arguments...))
-				require.Equal(t, real.Ask(asked.command, asked.arguments...), fake.Ask(asked.command, asked.arguments...))
+				require.JSONEq(t, kubelet.Items(asked.command, asked.arguments...), fake.Items(asked.command, asked.arguments...))
+				require.Equal(t, kubelet.Ask(asked.command, asked.arguments...), fake.Ask(asked.command, asked.arguments...))
 			}
 			firstLine := func(text string) string { return strings.SplitN(text, "\n", 2)[0] }
-			require.Equal(t, want.pods, strings.TrimSpace(real.Ask(pods.New, "train", "-o", "jsonpath={.items[0].state} {.items[0].reason}")))
-			require.Contains(t, firstLine(real.Ask(claim.New, "train-gpu-5xk9d")), "Claim ml/train-gpu-5xk9d is "+want.claim)
-			require.Equal(t, "Pod ml/"+want.why, firstLine(real.Ask(why.New, "train")))
-			require.Equal(t, want.overview, firstLine(real.Ask(overview.New)))
+			require.Equal(t, want.pods, strings.TrimSpace(kubelet.Ask(pods.New, "train", "-o", "jsonpath={.items[0].state} {.items[0].reason}")))
+			require.Contains(t, firstLine(kubelet.Ask(claim.New, "train-gpu-5xk9d")), "Claim ml/train-gpu-5xk9d is "+want.claim)
+			require.Equal(t, "Pod ml/"+want.why, firstLine(kubelet.Ask(why.New, "train")))
+			require.Equal(t, want.overview, firstLine(kubelet.Ask(overview.New)))
 		})
 	}
 }

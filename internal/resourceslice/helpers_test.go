@@ -9,8 +9,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/internal/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/internal/testing/slicetest"
 )
 
 var fakeNode = slicetest.FakeNode

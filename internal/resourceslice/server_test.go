@@ -19,8 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
+	"github.com/kwok-dra/kwok-dra/internal/testing/slicetest"
 )
 
 // server is an API server of some version, which validates ResourceSlices, drops

@@ -70,14 +70,23 @@ type PodPlan struct {
 	Call *Call
 	// Entries are what the claims show before the Pod's status is written.
 	Entries []*Entries
-	// Pending is the failure that follows unless a driver can prepare the claims within Wait. It causes no event.
-	Pending *Failure
-	// Failure is reported as an event on the Pod, UnprepareFailure as an event of its own kind.
-	Failure, UnprepareFailure *Failure
-	Patch                     *Patch
+	// Failure is what keeps the claims from being prepared or unprepared, and Outcome what it means.
+	Failure *Failure
+	Outcome Outcome
+	Patch   *Patch
 	// Wait is the time until the next look at the Pod, or 0 if only a change makes one necessary.
 	Wait time.Duration
 }
+
+// Outcome is what a Failure of a PodPlan means. All but PreparePending cause an event.
+type Outcome int
+
+const (
+	PrepareFailed Outcome = iota
+	UnprepareFailed
+	// PreparePending is a failure that follows unless a driver can prepare the claims within Wait.
+	PreparePending
+)
 
 // Need is what a plan for a Pod lacks. It has to be read from the API server before the plan is made
 // again. Looks at claims and drivers return it as an error.
@@ -141,7 +150,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 			tried = now.Sub(since)
 		}
 		if tried < pending.Timeout {
-			return PodPlan{Pending: pending.Failure, Patch: waiting, Wait: pending.Timeout - tried}, nil
+			return PodPlan{Failure: pending.Failure, Outcome: PreparePending, Patch: waiting, Wait: pending.Timeout - tried}, nil
 		}
 		err = pending.Failure
 	}
@@ -308,9 +317,9 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 	case failed && v.Claims.Live == nil && !v.Memory.UnprepareFailed:
 		plan.Need = &Need{LiveView: true}
 	case failed:
-		plan.UnprepareFailure, plan.Wait = failure, unprepareRetryInterval
+		plan.Failure, plan.Outcome, plan.Wait = failure, UnprepareFailed, unprepareRetryInterval
 	case err != nil:
-		plan.UnprepareFailure, plan.Wait = &Failure{ReasonDriver, err}, unprepareRetryInterval
+		plan.Failure, plan.Outcome, plan.Wait = &Failure{ReasonDriver, err}, UnprepareFailed, unprepareRetryInterval
 	case answer == NotAsked:
 		plan.Call = &Call{Unprepare: true}
 	case answer == Outstanding:

@@ -91,28 +91,41 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	return state
 }
 
-// Prepare implements plan.Driver. It fails if a plugin is silent, if it refuses the parameters, if the gate holds
-// a device back, or if a rejected document leaves unknown what it does.
+// Prepare implements plan.Driver. It fails for the first device for which checkDevice does.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			if err := d.checkSettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
-				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
-			}
-			if d.Has(result.Driver) && d.pluginState(result.Driver) == lifecycle.PluginSilent {
-				return plan.Answered, plan.Unavailable(plan.CallPrepare, result.Driver)
-			}
-			if err := d.checkParameters(claim, &result); err != nil {
+			if err := d.checkDevice(claim, &result); err != nil {
 				return plan.Answered, err
-			}
-			if d.CheckGate != nil && d.Has(result.Driver) && !plan.SkipsPrepare(claim, result.Driver) {
-				if err := d.CheckGate(claim, &result); err != nil {
-					return plan.Answered, err
-				}
 			}
 		}
 	}
 	return plan.Answered, nil
+}
+
+// checkDevice fails if nobody knows what the driver of an allocated device does, if its plugin is silent, if that refuses
+// the parameters, or if the gate holds the device back.
+func (d *Driver) checkDevice(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+	skips := plan.SkipsPrepare(claim, result.Driver)
+	if err := d.checkSettled(result); err != nil && !skips {
+		return plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+	}
+	if !d.Has(result.Driver) {
+		return nil
+	}
+	if d.pluginState(result.Driver) == lifecycle.PluginSilent {
+		return plan.Unavailable(plan.CallPrepare, result.Driver)
+	}
+	if skips {
+		return nil
+	}
+	if err := d.checkParameters(claim, result); err != nil {
+		return err
+	}
+	if d.CheckGate == nil {
+		return nil
+	}
+	return d.CheckGate(claim, result)
 }
 
 // checkSettled returns an error if nobody knows what the driver of a device does: kwok-dra has published
@@ -130,7 +143,7 @@ func (d *Driver) checkSettled(result *resourcev1.DeviceRequestAllocationResult) 
 // checkParameters fails if the driver of an allocated device cannot use the opaque parameters for it. A
 // device without a template passes, since Entries reports it.
 func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
-	if len(claim.Status.Allocation.Devices.Config) == 0 || !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+	if len(claim.Status.Allocation.Devices.Config) == 0 {
 		return nil
 	}
 	template, err := d.Lookup.Template(result)

@@ -72,12 +72,7 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		}
 		value := c.checkPipeline(branch.Pipe, dot, inner)
 		if branch.NodeType == parse.NodeRange {
-			typ := typeInJSON(value.typ)
-			if typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
-				value = knownType{typ: typ.Elem(), name: value.name + "[]"}
-			} else {
-				value = knownType{}
-			}
+			value = value.elementType()
 		}
 		if branch.NodeType != parse.NodeIf {
 			inside = value
@@ -93,6 +88,15 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		c.checkList(branch.List, inside, inner)
 		c.checkList(branch.ElseList, dot, variables)
 	}
+}
+
+// elementType is the type of the elements of a list or map.
+func (t knownType) elementType() knownType {
+	typ := typeInJSON(t.typ)
+	if typ == nil || typ.Kind() != reflect.Slice && typ.Kind() != reflect.Map {
+		return knownType{}
+	}
+	return knownType{typ: typ.Elem(), name: t.name + "[]"}
 }
 
 // checkPipeline returns the type of a pipeline. It is unknown if the pipeline calls functions.

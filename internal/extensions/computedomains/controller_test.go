@@ -61,7 +61,7 @@ func (w *world) start() {
 	w.Controller = New(Options{Client: w.Server, Objects: w.nvidia, Caches: caches, Owner: w.owner})
 	w.announced = map[string]bool{}
 	w.OnChange(func(node string) { w.announced[node] = true })
-	runs := []func(context.Context){caches.Run, func(ctx context.Context) { w.Controller.Run(ctx, 1) }}
+	runs := []func(context.Context){caches.Run, func(ctx context.Context) { w.Run(ctx, 1) }}
 	if w.owner != nil {
 		runs = append(runs, w.owner.Run)
 	}

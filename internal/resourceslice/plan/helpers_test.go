@@ -16,7 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/internal/resourceslice/internal/slicetest"
+	"github.com/kwok-dra/kwok-dra/internal/testing/slicetest"
 )
 
 var (
