@@ -67,8 +67,7 @@ func (w *world) start() {
 	w.driverPods = driverpods.New(w.server, w.store, caches.Slices)
 	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods})
 	w.caches, w.publisher = caches, publisher
-	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, w.driverPods.Run, func(ctx context.Context) { publisher.Run(ctx, 4) })
-	synctest.Wait()
+	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, caches.Run, w.driverPods.Run, func(ctx context.Context) { publisher.Run(ctx, 4) })
 }
 
 // wrote checks which writes there were since the last call, and nothing else

@@ -65,7 +65,7 @@ func (w *world) start() {
 	if w.owner != nil {
 		runs = append(runs, w.owner.Run)
 	}
-	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, runs...)
+	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, runs...)
 	w.settle()
 }
 

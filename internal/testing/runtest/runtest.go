@@ -41,3 +41,19 @@ func UntilEnd(ctx context.Context, t testing.TB, runs ...func(ctx context.Contex
 	t.Cleanup(stop)
 	return stop
 }
+
+// InOrder is UntilEnd for a bubble: each begins when those before it have nothing left to do. A fake server replays nothing
+// to a watch, so what is written between the list of a cache and its watch would be lost.
+func InOrder(ctx context.Context, t testing.TB, runs ...func(ctx context.Context)) (stop func()) {
+	t.Helper()
+	stop = func() {}
+	for _, run := range runs {
+		stopEarlier, stopThis := stop, UntilEnd(ctx, t, run)
+		stop = func() {
+			stopThis()
+			stopEarlier()
+		}
+		synctest.Wait()
+	}
+	return stop
+}

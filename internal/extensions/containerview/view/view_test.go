@@ -104,7 +104,7 @@ func (w *world) start(directory string) {
 		Drivers: func(*config.Set, *corev1.Node) containerview.Drivers { return w.drivers() },
 		Shared:  func() string { return "" },
 	})
-	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { viewer.Run(ctx, 2) })
+	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { viewer.Run(ctx, 2) })
 	synctest.Wait()
 }
 

@@ -71,7 +71,7 @@ func (w *world) start(directory string) {
 	caches := observe.New(w.Server, managed)
 	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Recorder: w.events, Directory: directory, WipeDelay: WipeDelay})
 	w.kubelets = kubelets
-	w.stop = runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { kubelets.Run(ctx, 2) })
+	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { kubelets.Run(ctx, 2) })
 	synctest.Wait()
 }
 
