@@ -33,7 +33,7 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 		isCached := func(key facts.SlicesKey) bool {
 			return slices.ContainsFunc(o.Caches.Slices.Of(key), func(s *facts.Slice) bool { return s.Driver == driver })
 		}
-		has = isCached(facts.NodeKey(v.Node.Name)) || slices.ContainsFunc(v.Set.Shared(), func(t *devices.Template) bool {
+		has = isCached(facts.SlicesKey{Node: v.Node.Name}) || slices.ContainsFunc(v.Set.Shared(), func(t *devices.Template) bool {
 			return t.Driver == driver && t.Selects(v.Node) && isCached(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()})
 		})
 		if has || v.Claims.Live == nil {

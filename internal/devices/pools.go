@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -247,7 +248,7 @@ func (p *Pool) renderDevices(node *lifecycle.Object) error {
 			if err != nil {
 				return fmt.Errorf(cannotRender, t.Name, err)
 			}
-			if validation.IsLabelValue(value) {
+			if len(content.IsLabelValue(value)) == 0 {
 				labels[label.key] = value
 			}
 		}

@@ -35,6 +35,6 @@ func (s *Slices) HaveDevice(node string, result *resourcev1.DeviceRequestAllocat
 	has := func(o *facts.Slice) bool {
 		return o.Driver == result.Driver && o.Pool == result.Pool && slices.Contains(o.Devices.List(), result.Device)
 	}
-	return slices.ContainsFunc(s.Of(facts.NodeKey(node)), has) ||
+	return slices.ContainsFunc(s.Of(facts.SlicesKey{Node: node}), has) ||
 		slices.ContainsFunc(s.Of(facts.SlicesKey{Driver: result.Driver, Pool: result.Pool}), has)
 }

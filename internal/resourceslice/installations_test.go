@@ -275,7 +275,7 @@ func TestNothingIsRememberedOfNodesThatAreGone(t *testing.T) {
 		w.managed, w.owner = lifecycle.ManagedNodes{}, nil
 		w.start()
 		w.wrote("delete 1")
-		require.NotNil(t, w.publisher.memory.entryOf(facts.NodeKey("b")).unrecorded)
+		require.NotNil(t, w.publisher.memory.entryOf(facts.SlicesKey{Node: "b"}).unrecorded)
 		w.deleteNode("b")
 		w.wrote("")
 		require.Empty(t, w.publisher.memory.knownKeys())

@@ -80,7 +80,7 @@ func New(o Options) *Publisher {
 		}
 		p.enqueueAll()
 	})
-	o.Owner.OnChange(func(node string) { p.loop.Add(facts.NodeKey(node)) }, p.enqueueAll)
+	o.Owner.OnChange(func(node string) { p.loop.Add(facts.SlicesKey{Node: node}) }, p.enqueueAll)
 	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) { p.nodeChanged(name, now != nil && now.IsFake) })
 	o.DriverPods.Handle(func(node string) { p.nodeChanged(node, p.caches.Nodes.Has(node)) }, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
@@ -122,8 +122,11 @@ const cacheSyncTimeout = 5 * time.Second
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		p.prober.watchServer(ctx, func() {
-			p.reporter.forgetDropped()
+		p.prober.watchServer(ctx, func() { // another server may keep the fields that this one drops
+			p.reporter.mu.Lock()
+			clear(p.reporter.dropped)
+			p.reporter.mu.Unlock()
+			p.reporter.metrics.dropped.Reset()
 			p.enqueueAll()
 		})
 	})
@@ -138,14 +141,14 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 }
 
 func (p *Publisher) nodeChanged(name string, isFake bool) {
-	p.memory.updateEntry(facts.NodeKey(name), func(e *entry) {
+	p.memory.updateEntry(facts.SlicesKey{Node: name}, func(e *entry) {
 		e.isManaged = e.isManaged || isFake // it may leave the selection before it is reconciled
 		if e.isManaged && e.changedAt.IsZero() {
 			e.changedAt = time.Now()
 		}
 		e.hasForeignWrites = false
 	})
-	p.loop.Add(facts.NodeKey(name))
+	p.loop.Add(facts.SlicesKey{Node: name})
 }
 
 func (p *Publisher) sliceChanged(slice *facts.Slice) {
@@ -167,7 +170,7 @@ func (p *Publisher) enqueueAll() {
 		}
 	}
 	for _, name := range p.caches.Nodes.Keys() {
-		p.loop.Add(facts.NodeKey(name))
+		p.loop.Add(facts.SlicesKey{Node: name})
 	}
 	for slice := range p.caches.Slices.All() {
 		p.loop.Add(slice.Key())

@@ -47,7 +47,7 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 			})
 			time.Sleep(10 * time.Second)
 		}
-		require.Zero(t, w.publisher.loop.NumRequeues(facts.NodeKey("n")))
+		require.Zero(t, w.publisher.loop.NumRequeues(facts.SlicesKey{Node: "n"}))
 		w.wrote("")
 		w.setNode("n", func(node *corev1.Node) { node.Labels["other"] = "label" })
 		w.wrote("")

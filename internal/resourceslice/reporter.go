@@ -120,14 +120,6 @@ func (r *reporter) forgetUnused(templates []*devices.Template) {
 	maps.DeleteFunc(r.hidden, func(pair [2]string, _ bool) bool { return !isInUse(pair[0]) || !isInUse(pair[1]) })
 }
 
-// forgetDropped forgets all reports about dropped fields.
-func (r *reporter) forgetDropped() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.dropped)
-	r.metrics.dropped.Reset()
-}
-
 // reportHidden reports a template that another one hides, as an event on its object. One event for each pair is enough,
 // on however many nodes it applies.
 func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {

@@ -64,12 +64,9 @@ func Failed(reason, format string, arguments ...any) error {
 
 // Pending is the error of a driver that tries a call again and again, until the call fails after Timeout.
 type Pending struct {
-	Failure *Failure
+	*Failure
 	Timeout time.Duration
 }
-
-// Error is what the kubelet's text will be.
-func (p *Pending) Error() string { return p.Failure.Error() }
 
 // LastFailure is what is remembered of a Failure until the retry.
 type LastFailure struct {

@@ -49,7 +49,16 @@ func (t *Text) Parse() field.ErrorList {
 			p.functions = append(p.functions, n.Ident)
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
-			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callChargeRound(n.List))
+			steps := 1 // for the round, and for each comparison in its body
+			visitNodes(n.List, func(node parse.Node) {
+				if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
+					steps++
+				}
+			})
+			number := &parse.NumberNode{NodeType: parse.NodeNumber, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)}
+			call := &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRound), number}}
+			pipe := &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call}}
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(&parse.ActionNode{NodeType: parse.NodeAction, Pipe: pipe}))
 			p.functions = append(p.functions, chargeRange, chargeRound)
 		}
 	})
@@ -63,19 +72,6 @@ func (t *Text) Parse() field.ErrorList {
 }
 
 var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}
-
-// callChargeRound pays for a round of a loop, and for the comparisons in its body.
-func callChargeRound(body *parse.ListNode) parse.Node {
-	steps := 1
-	visitNodes(body, func(node parse.Node) {
-		if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
-			steps++
-		}
-	})
-	number := &parse.NumberNode{NodeType: parse.NodeNumber, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)}
-	call := &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRound), number}}
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call}}}
-}
 
 // visitNodes visits a node after all that it is made of.
 func visitNodes(node parse.Node, visit func(parse.Node)) {

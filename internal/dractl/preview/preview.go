@@ -62,7 +62,7 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
 	existing := p.observeSlices()
 	for _, node := range cluster.Nodes {
-		key := facts.NodeKey(node.Name)
+		key := facts.SlicesKey{Node: node.Name}
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
 		if cluster.Pods != nil {
 			view.Pods = cluster.Pods(node).BindTemplate

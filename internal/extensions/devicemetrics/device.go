@@ -78,7 +78,7 @@ func (f *finder) findDevices(found *nodeDevices) {
 			f.addUses(used, pod)
 		}
 	}
-	for _, slice := range newestSlices(f.caches.Slices.Of(facts.NodeKey(f.node))) {
+	for _, slice := range newestSlices(f.caches.Slices.Of(facts.SlicesKey{Node: f.node})) {
 		for _, name := range slice.Devices.List() {
 			f.addPublished(found, id{slice.Driver, slice.Pool, name}, used, f.taintsOf(slice, name))
 		}

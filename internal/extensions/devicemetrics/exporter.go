@@ -224,7 +224,7 @@ func (e *Exporter) nodeVersion(name string) uint64 {
 			}
 		}
 	}
-	for _, slice := range sortedByName(e.Caches.Slices.Of(facts.NodeKey(name))) {
+	for _, slice := range sortedByName(e.Caches.Slices.Of(facts.SlicesKey{Node: name})) {
 		add(string(slice.UID) + slice.ResourceVersion)
 	}
 	return hash.Sum64()

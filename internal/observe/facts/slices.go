@@ -66,7 +66,7 @@ func ObserveSlice(slice *resourcev1.ResourceSlice) *Slice {
 // Key is the key of the slice's node, or of its pool if nodes share that.
 func (s *Slice) Key() SlicesKey {
 	if s.Node != "" {
-		return NodeKey(s.Node)
+		return SlicesKey{Node: s.Node}
 	}
 	return SlicesKey{Driver: s.Driver, Pool: s.Pool}
 }
@@ -211,9 +211,6 @@ type SlicesKey struct {
 	// Driver and Pool identify a pool that nodes share. They are empty for a node.
 	Driver, Pool string
 }
-
-// NodeKey is the key of a node.
-func NodeKey(name string) SlicesKey { return SlicesKey{Node: name} }
 
 // IsShared reports whether it is the key of a pool that nodes share.
 func (k SlicesKey) IsShared() bool { return k.Node == "" }

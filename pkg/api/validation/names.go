@@ -113,9 +113,6 @@ func ValidatePoolName(name string, path *field.Path) field.ErrorList {
 	return poolNameForm.checkAtPath(name, path)
 }
 
-// IsLabelValue reports whether a label may have a text as its value.
-func IsLabelValue(text string) bool { return labelValueForm.isFitting(text) }
-
 // validateQualifiedName requires a C identifier, or a domain, a slash and a C identifier. The API
 // server accepts names with more slashes, although its own source says that it should not; here
 // they are refused.
