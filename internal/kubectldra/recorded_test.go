@@ -36,7 +36,7 @@ func TestRecorded(t *testing.T) {
 		"prepare-fails":  {"failing " + crashed, "failing", "train waits for its claims to be prepared (59m): " + crashed, "2 devices: 1 free, 1 unhealthy. 1 problem"},
 		"not-registered": {"gone no ResourceSlice publishes the device any more", "gone", "train waits for its claims to be prepared (59m): " + unregistered + ": " + silent, isGone},
 		"stuck":          {"ending the Pod is being deleted", "ending", "train is being deleted: its claims are still to be unprepared (train-gpu-5xk9d), and " + silent, isGone},
-		"unhealthy":      {"unhealthy ECC errors", "unhealthy", "train: it runs on node worker", isHealthy},
+		"unhealthy":      {"unhealthy ECC errors", "unhealthy", "train: it runs on node worker", "2 devices: 1 free, 1 unhealthy. 1 problem"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -30,6 +30,8 @@ type Objects struct {
 	Unseen string
 	// BlockIncomplete blocks the free devices of incomplete pools, of which the scheduler gives none.
 	BlockIncomplete bool
+	// FailUnhealthy has devices fail that a kubelet reports as unhealthy.
+	FailUnhealthy bool
 }
 
 // FailedPrepare is the reason of the events of a kubelet that cannot prepare.
@@ -122,6 +124,11 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 			if !has.Prepared && has.Failure == "" {
 				has.Failure = failure
 			}
+			for _, pod := range pods {
+				if known := consumers[claim.Namespace+"/"+pod].pod; o.FailUnhealthy && known != nil {
+					has.Failure = cmp.Or(has.Failure, UnhealthyMessage(known, PodClaimOf(known, claim), claim, result))
+				}
+			}
 			all = append(all, allocation)
 		}
 	}
@@ -130,6 +137,7 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 
 // consumer is a Pod with claims.
 type consumer struct {
+	pod *corev1.Pod
 	// started says that it got past the preparation of its claims, and failure why it
 	// does not.
 	started bool
@@ -149,7 +157,7 @@ func (o *Objects) listConsumers() map[string]consumer {
 		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 			continue
 		}
-		found := consumer{started: HasStarted(pod)}
+		found := consumer{pod: pod, started: HasStarted(pod)}
 		if event := newest[pod.UID]; !found.started && event != nil && event.Reason == FailedPrepare {
 			found.failure = event.Message
 		}

@@ -30,7 +30,7 @@ NODE POOL is the value of the first of these labels that any node has, or of tho
 A row with (parts) counts parts of devices, such as partitions of GPUs, of which the row
 above counts the whole ones. BLOCKED devices are those that no claim can get, since others
 have their counters, or their node is not Ready. UNHEALTHY are those that are
-tainted or failing.`,
+tainted or failing, or that a kubelet reports as unhealthy.`,
 		Example: `  # What is there, what is free, and what is wrong?
   kubectl dra overview
 

@@ -215,8 +215,8 @@ func (r *Reader) Pods(ctx context.Context, namespace, selector string) ([]*corev
 	return listPages[corev1.Pod](ctx, r, asked, r.client.CoreV1().Pods(namespace).List)
 }
 
-// PodsWithClaims lists the Pods of a namespace, or of all, that have claims, with no more than says where they are
-// and whether they run. It needs much less memory than Pods.
+// PodsWithClaims lists the Pods of a namespace, or of all, that have claims, with no more than says where they are,
+// whether they run, and which of their devices are unhealthy. It needs much less memory than Pods.
 func (r *Reader) PodsWithClaims(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
 	asked := request{resource: "pods", namespace: namespace}
 	return listPages[corev1.Pod](ctx, r, asked, func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
@@ -229,13 +229,26 @@ func (r *Reader) PodsWithClaims(ctx context.Context, namespace string) ([]*corev
 			if pod := &page.Items[i]; len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 				pod.Annotations = nil
 				pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, ResourceClaims: pod.Spec.ResourceClaims}
-				pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
+				pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = keepUnhealthy(pod.Status.ContainerStatuses), nil
 				kept = append(kept, *pod)
 			}
 		}
 		page.Items = kept
 		return page, nil
 	})
+}
+
+// keepUnhealthy keeps what a kubelet says of unhealthy devices.
+func keepUnhealthy(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	isUnhealthy := func(h corev1.ResourceHealth) bool { return h.Health == corev1.ResourceHealthStatusUnhealthy }
+	var kept []corev1.ContainerStatus
+	for i := range statuses {
+		resources := statuses[i].AllocatedResourcesStatus
+		if slices.ContainsFunc(resources, func(r corev1.ResourceStatus) bool { return slices.ContainsFunc(r.Resources, isUnhealthy) }) {
+			kept = append(kept, corev1.ContainerStatus{AllocatedResourcesStatus: resources})
+		}
+	}
+	return kept
 }
 
 // Nodes lists the Nodes.

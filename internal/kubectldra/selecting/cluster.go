@@ -30,7 +30,7 @@ type Cluster struct {
 // ReadCluster reads the cluster. If the user may not list the claims and Pods of all namespaces, it reads those of
 // one namespace. With isInventory it keeps no more of the slices than TakeInventory needs.
 func ReadCluster(ctx context.Context, reader *reading.Reader, namespace string, isInventory bool) (*Cluster, error) {
-	c := &Cluster{Objects: clusterdevices.Objects{BlockIncomplete: true}}
+	c := &Cluster{Objects: clusterdevices.Objects{BlockIncomplete: true, FailUnhealthy: true}}
 	var nodes []*corev1.Node
 	var rules []*resourcev1.DeviceTaintRule
 	readNamespaced := func(namespace string) []func() error {
@@ -118,7 +118,7 @@ func Watch(reader *reading.Reader, namespace string) *follow.Live {
 // Of is the cluster as it is now.
 func Of(l *follow.Live) *Cluster {
 	c := &Cluster{Objects: l.Objects(), isWithoutSlices: l.Slices == nil}
-	c.BlockIncomplete = true
+	c.BlockIncomplete, c.FailUnhealthy = true, true
 	c.addNodes(follow.Current[*corev1.Node](l.Nodes))
 	return c
 }

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/util/natural"
@@ -104,7 +103,7 @@ func (c *Cluster) consumerStatus(claim *resourcev1.ResourceClaim, consumer resou
 	}
 	worst := status{Unused, nil, ""}
 	for i := range claim.Status.Allocation.Devices.Results {
-		worst = worseOf(worst, c.statusOf(pod, podClaimOf(pod, claim), claim, &claim.Status.Allocation.Devices.Results[i]))
+		worst = worseOf(worst, c.statusOf(pod, clusterdevices.PodClaimOf(pod, claim), claim, &claim.Status.Allocation.Devices.Results[i]))
 	}
 	return worst
 }
@@ -130,14 +129,4 @@ func describeEnding(claim *resourcev1.ResourceClaim) string {
 		text += ", while it is reserved for " + strings.Join(pods, ", ")
 	}
 	return text
-}
-
-// podClaimOf is the name that a Pod gives to a claim.
-func podClaimOf(pod *corev1.Pod, claim *resourcev1.ResourceClaim) string {
-	for _, podClaim := range facts.PodClaims(pod) {
-		if name, _, err := resourceclaim.Name(pod, &podClaim); err == nil && name != nil && *name == claim.Name {
-			return podClaim.Name
-		}
-	}
-	return ""
 }

@@ -2,13 +2,13 @@ package usage
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
@@ -73,8 +73,8 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 	if found := c.problemOf(result); found.state != "" {
 		return found
 	}
-	if message, unhealthy := healthMessage(pod, podClaim, claim, result); unhealthy {
-		return status{Unhealthy, nil, cmp.Or(message, "the kubelet reports the device as Unhealthy")}
+	if message := clusterdevices.UnhealthyMessage(pod, podClaim, claim, result); message != "" {
+		return status{Unhealthy, nil, message}
 	}
 	ready := inventory.ReadyOf(claim, result)
 	if ready != nil && ready.Status == metav1.ConditionFalse {
@@ -122,51 +122,6 @@ func DescribeTaint(taint *inventory.Taint) string {
 		text += " by DeviceTaintRule " + taint.Rule
 	}
 	return text
-}
-
-// healthMessage says that the kubelet reports a device as unhealthy in the status of a container, and its message.
-func healthMessage(pod *corev1.Pod, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (string, bool) {
-	for i := range pod.Status.ContainerStatuses {
-		for j := range pod.Status.ContainerStatuses[i].AllocatedResourcesStatus {
-			if found := unhealthyIn(&pod.Status.ContainerStatuses[i].AllocatedResourcesStatus[j], podClaim, claim, result); found != nil {
-				if found.Message == nil {
-					return "", true
-				}
-				return *found.Message, true
-			}
-		}
-	}
-	return "", false
-}
-
-// unhealthyIn returns what a kubelet reports of an unhealthy device, or nil. The kubelet names a device by its first CDI id, if
-// it has one: then only the single device of a request is known.
-func unhealthyIn(allocated *corev1.ResourceStatus, podClaim string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *corev1.ResourceHealth {
-	request, _, _ := strings.Cut(result.Request, "/")
-	ofClaim, ofRequest, hasRequest := strings.Cut(strings.TrimPrefix(string(allocated.Name), "claim:"), "/")
-	if ofClaim != podClaim || hasRequest && ofRequest != request {
-		return nil
-	}
-	isSingle := countDevices(claim, request) == 1 && len(allocated.Resources) == 1
-	isOnly := isSingle && (hasRequest || len(claim.Status.Allocation.Devices.Results) == 1)
-	for i := range allocated.Resources {
-		health := &allocated.Resources[i]
-		isNamed := string(health.ResourceID) == result.Driver+"/"+result.Pool+"/"+result.Device
-		if health.Health == corev1.ResourceHealthStatusUnhealthy && (isNamed || isOnly) {
-			return health
-		}
-	}
-	return nil
-}
-
-func countDevices(claim *resourcev1.ResourceClaim, request string) int {
-	count := 0
-	for i := range claim.Status.Allocation.Devices.Results {
-		if of, _, _ := strings.Cut(claim.Status.Allocation.Devices.Results[i].Request, "/"); of == request {
-			count++
-		}
-	}
-	return count
 }
 
 // deletionTime is when an object was deleted: its deletionTimestamp is when its grace period ends.
