@@ -44,30 +44,12 @@ type Follower struct {
 
 // Run shows what there is whenever it changes, until the user has seen enough. It calls ready before it shows
 // something for the first time.
-func (f *Follower) Run(ctx context.Context, l *Live, ready func()) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer l.Wait()
-	defer cancel(nil)
-	l.Start(ctx, cancel)
-	defer func() { err = errors.Join(err, f.Close()) }()
-	ticker := time.NewTicker(Interval)
-	defer ticker.Stop()
-	for {
-		if l.HasSynced() {
-			ready()
-			if err := f.Update(ctx, l.Changes()); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), context.Canceled) {
-				return nil // the user ends it
-			}
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
+func (f *Follower) Run(ctx context.Context, l *Live, ready func()) error {
+	err := l.Run(ctx, func() error {
+		ready()
+		return f.Update(ctx, l.Changes())
+	})
+	return errors.Join(err, f.Close())
 }
 
 // Update shows the view again if there are other changes than it has, or if the terminal has

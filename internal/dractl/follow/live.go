@@ -2,11 +2,12 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -29,27 +30,28 @@ type Live struct {
 	// Those that are nil are not read.
 	Slices, Claims, Pods, Events cache.SharedIndexInformer
 	// Nodes are those that selector selects by their labels, or all.
-	Nodes    cache.SharedIndexInformer
-	selector string
-	// unseenNodes says why nodes cannot be read, or is nil.
-	unseenNodes atomic.Pointer[string]
+	Nodes cache.SharedIndexInformer
 	// Rules may be nil too.
-	Rules   *taintrules.Watcher
+	Rules *taintrules.Watcher
+	// mayLack reports whether the answer can do without a resource that the user may not read.
+	mayLack func(resource string) bool
+	// unseen has why such resources cannot be read, by their names.
+	unseen  sync.Map
 	changes atomic.Uint64
 	running sync.WaitGroup
 }
 
 // NewCluster watches what there is, and which nodes have the labels of a selector.
 func NewCluster(client kubernetes.Interface, selector string) *Live {
-	l := newLive(client, metav1.NamespaceAll, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
-	l.selector = selector
+	l := newLive(client, metav1.NamespaceAll, "", selectFields(""), selectLabels(selector))
+	l.mayLack = func(resource string) bool { return resource == "nodes" && selector == "" }
 	return l
 }
 
 // NewVisible watches what there is, without resources that a function says are unseen, and with the claims and
 // Pods of a namespace only, or of all.
 func NewVisible(client kubernetes.Interface, namespace string, isUnseen func(resource string) bool) *Live {
-	l := newLive(client, namespace, "", func(*metav1.ListOptions) {})
+	l := newLive(client, namespace, "", selectFields(""), selectLabels(""))
 	for resource, informer := range map[string]*cache.SharedIndexInformer{
 		"resourceslices": &l.Slices, "resourceclaims": &l.Claims, "pods": &l.Pods, "events": &l.Events, "nodes": &l.Nodes,
 	} {
@@ -78,19 +80,30 @@ func keepReadiness(object any) (any, error) {
 
 // NewNode watches what is on a node.
 func NewNode(client kubernetes.Interface, node string) *Live {
-	return newLive(client, metav1.NamespaceAll, "spec.nodeName="+node, selectFields("metadata.name="+node))
+	return newLive(client, metav1.NamespaceAll, "spec.nodeName="+node, selectFields("spec.nodeName="+node), selectFields("metadata.name="+node))
 }
 
-// newLive watches what there is, or what a field selector of Pods and slices chooses.
-func newLive(client kubernetes.Interface, namespace, on string, selectNodes func(*metav1.ListOptions)) *Live {
+// NewUsage watches who has which device, with the claims of a namespace, or of all, and those of its Pods that a selector of
+// labels selects. The answer can do without each resource.
+func NewUsage(client kubernetes.Interface, namespace, selector string) *Live {
+	l := newLive(client, namespace, "", selectLabels(selector), selectLabels(""))
+	l.Nodes = nil
+	l.mayLack = func(string) bool { return true }
+	return l
+}
+
+// newLive watches what there is, or what selectors choose: of slices one of fields.
+func newLive(client kubernetes.Interface, namespace, slicesOn string, selectPods, selectNodes func(*metav1.ListOptions)) *Live {
 	all := cache.Indexers{}
 	l := &Live{
-		Slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(on)),
+		Slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(slicesOn)),
 		Claims: resourceinformers.NewResourceClaimInformer(client, namespace, 0, all),
-		Pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, all, selectFields(on)),
+		Pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, all, selectPods),
 		Events: coreinformers.NewFilteredEventInformer(client, namespace, 0, all, selectFields("reason="+clusterdevices.FailedPrepare)),
 		Nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
 		Rules:  taintrules.NewWatcher(client),
+
+		mayLack: func(resource string) bool { return resource == "nodes" },
 	}
 	for _, informer := range l.listInformers() {
 		// Managed fields are a good part of an object.
@@ -112,6 +125,8 @@ func NewClaim(client kubernetes.Interface, namespace, name string) *Live {
 		Claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selectFields("metadata.name="+name)),
 		Pods:   coreinformers.NewPodInformer(client, namespace, 0, all),
 		Events: coreinformers.NewEventInformer(client, namespace, 0, all),
+
+		mayLack: func(string) bool { return false },
 	}
 }
 
@@ -119,15 +134,47 @@ func selectFields(fields string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
 }
 
-func (l *Live) listInformers() []cache.SharedIndexInformer {
-	all := []cache.SharedIndexInformer{l.Slices, l.Claims, l.Pods, l.Events, l.Nodes}
-	return slices.DeleteFunc(all, func(informer cache.SharedIndexInformer) bool { return informer == nil })
+func selectLabels(labels string) func(*metav1.ListOptions) {
+	return func(options *metav1.ListOptions) { options.LabelSelector = labels }
 }
 
-// Start watches until the context is done. It calls fail when something cannot be read.
-func (l *Live) Start(ctx context.Context, fail context.CancelCauseFunc) {
+// listInformers returns the informers by their resources.
+func (l *Live) listInformers() map[string]cache.SharedIndexInformer {
+	all := map[string]cache.SharedIndexInformer{"resourceslices": l.Slices, "resourceclaims": l.Claims, "pods": l.Pods, "events": l.Events, "nodes": l.Nodes}
+	maps.DeleteFunc(all, func(_ string, informer cache.SharedIndexInformer) bool { return informer == nil })
+	return all
+}
+
+// Run watches, and calls show again and again once all is known that there was at the start, until the user has seen enough
+// or something fails.
+func (l *Live) Run(ctx context.Context, show func() error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer l.running.Wait()
+	defer cancel(nil)
+	l.start(ctx, cancel)
+	ticker := time.NewTicker(Interval)
+	defer ticker.Stop()
+	for {
+		if l.hasSynced() {
+			if err := show(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), context.Canceled) {
+				return nil // the user ends it
+			}
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// start watches until the context is done. It calls fail when something cannot be read that the answer needs.
+func (l *Live) start(ctx context.Context, fail context.CancelCauseFunc) {
 	changed := func() { l.changes.Add(1) }
-	for _, informer := range l.listInformers() {
+	for resource, informer := range l.listInformers() {
 		// These fail only once an informer runs.
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() },
@@ -139,8 +186,8 @@ func (l *Live) Start(ctx context.Context, fail context.CancelCauseFunc) {
 		})
 		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
 			switch {
-			case informer == l.Nodes && l.selector == "" && apierrors.IsForbidden(err):
-				l.unseenNodes.Store(new(err.Error()))
+			case apierrors.IsForbidden(err) && l.mayLack(resource):
+				l.unseen.Store(resource, err.Error())
 				changed()
 			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
@@ -155,11 +202,9 @@ func (l *Live) Start(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-// HasSynced reports whether all is known that there was at the start.
-func (l *Live) HasSynced() bool {
-	for _, informer := range l.listInformers() {
-		isUnseen := informer == l.Nodes && l.unseenNodes.Load() != nil
-		if !informer.HasSynced() && !isUnseen {
+func (l *Live) hasSynced() bool {
+	for resource, informer := range l.listInformers() {
+		if !informer.HasSynced() && l.Unseen(resource) == "" {
 			return false
 		}
 	}
@@ -171,9 +216,6 @@ func (l *Live) HasSynced() bool {
 func hasNodeChanged(old, now *corev1.Node) bool {
 	return inventory.IsNodeReady(old) != inventory.IsNodeReady(now) || !maps.Equal(old.Labels, now.Labels)
 }
-
-// Wait waits until nothing watches any more.
-func (l *Live) Wait() { l.running.Wait() }
 
 // Changes counts what has changed.
 func (l *Live) Changes() uint64 {
@@ -197,10 +239,10 @@ func (l *Live) Objects() clusterdevices.Objects {
 	return o
 }
 
-// UnseenNodes says why nodes cannot be read, or is empty.
-func (l *Live) UnseenNodes() string {
-	if unseen := l.unseenNodes.Load(); unseen != nil && !l.Nodes.HasSynced() {
-		return *unseen
+// Unseen says why a resource cannot be read, or is empty.
+func (l *Live) Unseen(resource string) string {
+	if why, isKnown := l.unseen.Load(resource); isKnown && !l.listInformers()[resource].HasSynced() {
+		return why.(string)
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ func liveWorld(l *follow.Live, isSelection bool) *world {
 	if isSelection {
 		w.selectNodes(follow.Current[*corev1.Node](l.Nodes))
 	}
-	if unseen := l.UnseenNodes(); unseen != "" {
+	if unseen := l.Unseen("nodes"); unseen != "" {
 		w.addUnseen(describeUnseenNodes(unseen))
 	}
 	return w
