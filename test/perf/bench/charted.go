@@ -51,6 +51,9 @@ func (c *charted) run(ctx context.Context) (err error) {
 		return fmt.Errorf("create driver Pods: %w", err)
 	}
 	defer func() { err = errors.Join(err, fleet.DeletePods(ctx, c.client, driverNamespace)) }()
+	if err := c.deleteSlices(ctx); err != nil { // of the part before
+		return err
+	}
 	return c.comparison.run(ctx, c.rounds)
 }
 
