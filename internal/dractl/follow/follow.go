@@ -32,8 +32,9 @@ type Follower struct {
 	Separator string
 	TellNotes func(*View)
 
-	width, height int
-	view          *View
+	// size is that of the screen with the view.
+	size [2]int
+	view *View
 	// seen is the number of changes that the view has.
 	seen uint64
 	// shown is the last view where there is no screen, and hasAppended says that something was
@@ -65,19 +66,19 @@ func (f *Follower) Update(ctx context.Context, changes uint64) error {
 		}
 		return f.appendView()
 	}
-	if width, height := f.Screen.Size(); width != f.width || height != f.height {
-		f.width, f.height, same = width, height, false
+	width, height := f.Screen.Size()
+	if size := [2]int{width, height}; size != f.size {
+		f.size, same = size, false
 	}
 	if same {
 		return nil
 	}
-	height := f.height
 	note := strings.Trim(f.view.Notes+"\n"+f.view.Nothing, "\n")
 	if note != "" {
 		height -= 1 + strings.Count(note, "\n")
 	}
 	var text strings.Builder
-	if err := f.view.Print(&text, f.width, height); err != nil {
+	if err := f.view.Print(&text, width, height); err != nil {
 		return err
 	}
 	return f.Screen.Show(text.String() + note)
