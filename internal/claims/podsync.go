@@ -224,15 +224,24 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	if next.Call != nil {
 		r.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
+	r.recordOutcome(ctx, s, next)
+	if next.Patch == nil {
+		return nil
+	}
+	return r.patchPod(ctx, s, next.Patch)
+}
+
+// recordOutcome tells the user and the driver of a failure, and says when to look at the Pod again.
+func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *plan.PodPlan) {
 	failure, logger := next.Failure, klog.FromContext(ctx).V(2)
-	if failure != nil && next.Outcome != plan.PreparePending {
+	if next.Outcome == plan.PrepareFailed || next.Outcome == plan.UnprepareFailed {
 		r.finishOperation(s, nil, failure)
 		if r.Kubelets != nil {
 			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 		}
 	}
-	switch last := &s.state.unprepareEvent; {
-	case failure != nil && next.Outcome == plan.PrepareFailed:
+	switch last := &s.state.unprepareEvent; next.Outcome {
+	case plan.PrepareFailed:
 		r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
 		delay := wait.Jitter(next.Wait, retryJitter)
@@ -243,7 +252,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 		s.state.memory.Last, s.state.memory.PendingSince = plan.NewLastFailure(s.view, failure, retry), time.Time{}
 		logger.Info("Failed to prepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		r.loop.AddAfter(s.key, delay)
-	case failure != nil && next.Outcome == plan.UnprepareFailed:
+	case plan.UnprepareFailed:
 		s.state.memory.UnprepareFailed = true
 		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 			*last = reportedFailure{failure.Error(), time.Now()}
@@ -251,20 +260,18 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
 		r.loop.AddAfter(s.key, next.Wait)
-	case failure != nil:
+	case plan.PreparePending:
 		if s.state.memory.PendingSince.IsZero() {
 			s.state.memory.PendingSince = time.Now()
 		}
 		r.states.recordWaiting(s.state.uid, waiting{s.key, failure.Reason, failure.Error(), time.Now().Add(next.Wait)})
 		r.loop.AddAfter(s.key, next.Wait)
-	case next.Wait > 0: // between two tries
-		s.state.operation.name = ""
-		r.loop.AddAfter(s.key, next.Wait)
+	case plan.Unhindered:
+		if next.Wait > 0 { // between two tries
+			s.state.operation.name = ""
+			r.loop.AddAfter(s.key, next.Wait)
+		}
 	}
-	if next.Patch == nil {
-		return nil
-	}
-	return r.patchPod(ctx, s, next.Patch)
 }
 
 // patchPod patches a Pod's status, and replaces the view's Pod by the result; what was read for the plan is out of date then.

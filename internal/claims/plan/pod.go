@@ -78,11 +78,15 @@ type PodPlan struct {
 	Wait time.Duration
 }
 
-// Outcome is what a Failure of a PodPlan means. All but PreparePending cause an event.
+// Outcome is what a Failure of a PodPlan means.
 type Outcome int
 
 const (
-	PrepareFailed Outcome = iota
+	// Unhindered is that of a plan without a Failure.
+	Unhindered Outcome = iota
+	// PrepareFailed causes an event.
+	PrepareFailed
+	// UnprepareFailed causes an event of another kind.
 	UnprepareFailed
 	// PreparePending is a failure that follows unless a driver can prepare the claims within Wait.
 	PreparePending
@@ -164,7 +168,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 
 // Fail makes the Pod wait as it does on a kubelet after a failure.
 func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
-	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
+	return PodPlan{Failure: failure, Outcome: PrepareFailed, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
 // planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it gets the

@@ -124,15 +124,27 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 			if !has.Prepared && has.Failure == "" {
 				has.Failure = failure
 			}
-			for _, pod := range pods {
-				if known := consumers[claim.Namespace+"/"+pod].pod; o.FailUnhealthy && known != nil {
-					has.Failure = cmp.Or(has.Failure, UnhealthyMessage(known, PodClaimOf(known, claim), claim, result))
-				}
+			if o.FailUnhealthy {
+				has.Failure = cmp.Or(has.Failure, unhealthyMessageOf(consumers, pods, claim, result))
 			}
 			all = append(all, allocation)
 		}
 	}
 	return all
+}
+
+// unhealthyMessageOf is what the kubelet of any of the Pods says of an unhealthy device, or "".
+func unhealthyMessageOf(consumers map[string]consumer, pods []string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) string {
+	for _, name := range pods {
+		pod := consumers[claim.Namespace+"/"+name].pod
+		if pod == nil {
+			continue
+		}
+		if message := UnhealthyMessage(pod, PodClaimOf(pod, claim), claim, result); message != "" {
+			return message
+		}
+	}
+	return ""
 }
 
 // consumer is a Pod with claims.

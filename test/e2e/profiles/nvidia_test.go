@@ -49,28 +49,30 @@ func TestMIGBesideWholeGPUs(t *testing.T) {
 	}
 }
 
+// gpusOf are the GPUs of a profile with options of the driver.
+func gpusOf(t *testing.T, profile string, options ...string) []resourcev1.Device {
+	t.Helper()
+	names := []string{profile}
+	for _, option := range options {
+		names = append(names, "../driver-options/nvidia/"+option)
+	}
+	for _, pool := range buildProfiles(t, names...).poolsOf(t, map[string]string{"dra.kwok.x-k8s.io/profile": profile}) {
+		if pool.Driver == "gpu.nvidia.com" {
+			return pool.Devices
+		}
+	}
+	return nil
+}
+
 // TestNVIDIADriverOptions has the components change what the driver's feature gates change, and nothing else.
 func TestNVIDIADriverOptions(t *testing.T) {
 	t.Parallel()
 	const h100, gb200 = "nvidia-h100", "nvidia-gb200-nvl72"
-	gpus := func(t *testing.T, profile string, options ...string) []resourcev1.Device {
-		names := []string{profile}
-		for _, option := range options {
-			names = append(names, "../driver-options/nvidia/"+option)
-		}
-		for _, pool := range buildProfiles(t, names...).poolsOf(t, map[string]string{"dra.kwok.x-k8s.io/profile": profile}) {
-			if pool.Driver == "gpu.nvidia.com" {
-				return pool.Devices
-			}
-		}
-		return nil
-	}
-
 	t.Run("consumable-shares", func(t *testing.T) {
 		t.Parallel()
 		for _, profile := range []string{h100, gb200, "nvidia-l4", "nvidia-t4"} {
-			plain := gpus(t, profile)
-			for i, gpu := range gpus(t, profile, "consumable-shares") {
+			plain := gpusOf(t, profile)
+			for i, gpu := range gpusOf(t, profile, "consumable-shares") {
 				require.True(t, *gpu.AllowMultipleAllocations)
 				require.Equal(t, int64(4), gpu.Capacity["shares"].RequestPolicy.ValidRange.Max.Value())
 				memory := gpu.Capacity["memory"]
@@ -84,7 +86,7 @@ func TestNVIDIADriverOptions(t *testing.T) {
 	t.Run("fabric-manager", func(t *testing.T) {
 		t.Parallel()
 		partitions := map[resourcev1.QualifiedName][]int64{}
-		for _, gpu := range gpus(t, h100, "fabric-manager", "consumable-shares") {
+		for _, gpu := range gpusOf(t, h100, "fabric-manager", "consumable-shares") {
 			require.True(t, *gpu.AllowMultipleAllocations, "several options change one profile")
 			for _, name := range []resourcev1.QualifiedName{"gpuModuleID", "partition1", "partition2", "partition4", "partition8"} {
 				partitions[name] = append(partitions[name], *gpu.Attributes[name].IntValue)
@@ -102,8 +104,8 @@ func TestNVIDIADriverOptions(t *testing.T) {
 		t.Parallel()
 		const numaNode = "resource.kubernetes.io/numaNode"
 		for _, profile := range []string{h100, "nvidia-h100-mig", gb200} {
-			plain := gpus(t, profile)
-			for i, gpu := range gpus(t, profile, "list-attributes") {
+			plain := gpusOf(t, profile)
+			for i, gpu := range gpusOf(t, profile, "list-attributes") {
 				require.Equal(t, []int64{*plain[i].Attributes[numaNode].IntValue}, gpu.Attributes[numaNode].IntValues)
 			}
 		}

@@ -57,10 +57,7 @@ func collectPins(ctx context.Context, root string) ([]pin, error) {
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			if path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata") {
-				return filepath.SkipDir
-			}
-			return nil
+			return skipOthers(path != root, name)
 		}
 		relative, err := filepath.Rel(root, path)
 		if err != nil {
@@ -84,6 +81,14 @@ func collectPins(ctx context.Context, root string) ([]pin, error) {
 		return cmp.Or(cmp.Compare(a.Module, b.Module), semver.Compare(a.Has, b.Has))
 	})
 	return all, nil
+}
+
+// skipOthers skips folders without sources.
+func skipOthers(isBelow bool, folder string) error {
+	if isBelow && (strings.HasPrefix(folder, ".") || folder == "bin" || folder == "testdata") {
+		return filepath.SkipDir
+	}
+	return nil
 }
 
 // minorOf is the minor version of what clusters run in several of them.
