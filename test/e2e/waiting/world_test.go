@@ -271,6 +271,10 @@ func (w *world) clearCase() {
 			_, err := pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
 			require.NoError(w, err)
 		}
+		if pod := &list.Items[i]; pod.Spec.NodeName == "" { // the scheduler would give it what the others leave
+			err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			require.True(w, err == nil || apierrors.IsNotFound(err), "%v", err)
+		}
 	}
 	require.NoError(w, pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}))
 	for _, object := range slices.Backward(w.made) {
