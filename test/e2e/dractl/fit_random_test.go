@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,9 +32,12 @@ func TestFitAsTheScheduler(t *testing.T) {
 	require.NoError(t, err)
 	r := &referee{T: t, client: client}
 	r.prepare()
-	for i := range *seedsFlag {
-		seed := *seedFlag + uint64(i)
+	for seed, ran := *seedFlag, 0; ran < *seedsFlag; seed++ {
 		s := newDice(seed, 0).scene("random")
+		if harness.KubernetesMinor() < 36 && (slices.ContainsFunc(s.slices, hasCounters) || slices.ContainsFunc(s.steps, wantsDistinct)) {
+			continue
+		}
+		ran++
 		r.publish(s)
 		for _, step := range s.steps {
 			r.playFit(s, step, c.Kubeconfig())
@@ -44,6 +49,20 @@ func TestFitAsTheScheduler(t *testing.T) {
 	t.Logf("%d fleets: %d Pods fit, %d do not", *seedsFlag, r.fit, r.unfit)
 	require.Greater(t, r.fit*100, (r.fit+r.unfit)*telling, "too few Pods fit")
 	require.Greater(t, r.unfit*100, (r.fit+r.unfit)*telling, "too many Pods fit")
+}
+
+// hasCounters reports whether a slice has counter sets, or devices that consume them. In Kubernetes 1.34 both are in one
+// slice, and the scheduler of 1.35.4 ends with a nil pointer (checkAvailableCounters) on some.
+func hasCounters(slice *resourcev1.ResourceSlice) bool {
+	return len(slice.Spec.SharedCounters) > 0 || slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 })
+}
+
+// wantsDistinct reports whether a claim has a constraint distinctAttribute. The schedulers before 1.36 compare where values are
+// in memory.
+func wantsDistinct(step step) bool {
+	return slices.ContainsFunc(step.claims, func(claim *resourcev1.ResourceClaim) bool {
+		return slices.ContainsFunc(claim.Spec.Devices.Constraints, func(c resourcev1.DeviceConstraint) bool { return c.DistinctAttribute != nil })
+	})
 }
 
 // playFit has a Pod come with its claims, and compares the verdict with what is done. A Pod that the
