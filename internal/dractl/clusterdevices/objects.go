@@ -137,7 +137,7 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 func unhealthyMessageOf(consumers map[string]consumer, pods []string, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) string {
 	for _, name := range pods {
 		pod := consumers[claim.Namespace+"/"+name].pod
-		if pod == nil {
+		if pod == nil || len(pod.Status.ContainerStatuses) == 0 {
 			continue
 		}
 		if message := UnhealthyMessage(pod, PodClaimOf(pod, claim), claim, result); message != "" {

@@ -258,7 +258,7 @@ func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
 			nodes = append(nodes, entry.NodeName)
 		}
 	}
-	for _, name := range nodes {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(nodes))) { // most have an entry already
 		node, plan := c.planNodeNamed(name)
 		switch {
 		case node == nil: // the controller removes the entry of a node that has gone

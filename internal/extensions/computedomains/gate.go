@@ -2,10 +2,12 @@ package computedomains
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 )
@@ -28,18 +30,14 @@ func (c *Controller) Check(node *corev1.Node, claim *resourcev1.ResourceClaim, r
 			"NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim '%s/%s:%s': prepare devices failed: error applying config: %w",
 			claim.Name, claim.Namespace, claim.Name, claim.UID, fmt.Errorf(format, arguments...))}
 	}
-	for _, checker := range c.synced() {
-		select {
-		case <-checker.Done():
-		default:
-			return &plan.Pending{Failure: failure("the ComputeDomains of the cluster are not known yet"), Timeout: prepareTimeout}
-		}
+	pending := func(failure *plan.Failure) error { return &plan.Pending{Failure: failure, Timeout: prepareTimeout} }
+	if slices.ContainsFunc(c.synced(), func(checker cache.DoneChecker) bool { return !cache.IsDone(checker) }) {
+		return pending(failure("the ComputeDomains of the cluster are not known yet"))
 	}
 	found := c.domainWith(uid)
 	if found != nil && found.Namespace != claim.Namespace { // which no time changes
 		return failure("error asserting ComputeDomain's namespace: the ResourceClaim's namespace is different than the ComputeDomain's namespace")
 	}
-	pending := func(failure *plan.Failure) error { return &plan.Pending{Failure: failure, Timeout: prepareTimeout} }
 	switch label := node.Labels[domainLabel]; {
 	case found == nil:
 		return pending(failure("error asserting ComputeDomain's namespace: ComputeDomain not found: %s", uid))

@@ -23,12 +23,7 @@ func (l *lister) watch(ctx context.Context) error {
 	if l.IsForPeople() {
 		f.screen = screen.Of(l.Out)
 	}
-	err := live.Run(ctx, func() error {
-		if l.isBlind(l.objectsOf(live)) {
-			return refuseBlind(l.Reader.Unseen())
-		}
-		return f.update(live.Changes(), func() usage.Objects { return l.objectsOf(live) })
-	})
+	err := live.Run(ctx, func() error { return f.update(live.Changes(), func() usage.Objects { return l.objectsOf(live) }) })
 	return errors.Join(err, f.closeScreen())
 }
 
@@ -72,7 +67,11 @@ func (f *follower) update(changes uint64, objects func() usage.Objects) error {
 		return nil
 	}
 	f.seen = changes
-	answer := f.chooseRows(objects())
+	current := objects()
+	if f.isBlind(current) {
+		return refuseBlind(f.Reader.Unseen())
+	}
+	answer := f.chooseRows(current)
 	if f.screen != nil {
 		f.shown = map[string]Row{}
 		return f.redraw(answer)
