@@ -59,7 +59,7 @@ func installComputeDomains(ctx context.Context, w *world) (*installation, error)
 		return nil, err
 	}
 	for tray := range rackTrays {
-		if err := w.createTray(ctx, tray); err != nil {
+		if err := createTray(ctx, w, tray); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func makeControllerRoot(root, source, program string) error {
 func trayName(tray int) string { return fmt.Sprintf("tray-%d", tray) }
 
 // createTray makes a node of the rack, and returns when it is Ready.
-func (w *world) createTray(ctx context.Context, tray int) error {
+func createTray(ctx context.Context, w *world, tray int) error {
 	name := trayName(tray)
 	node := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{
 		"name":        name,
@@ -119,9 +119,9 @@ func (w *world) createTray(ctx context.Context, tray int) error {
 }
 
 // performOnRack performs on the rack while all of it is Ready. What the ComputeDomain had made is gone in the end.
-func (w *world) performOnRack(ctx context.Context, play func() error) error {
+func performOnRack(ctx context.Context, w *world, play func() error) error {
 	err := w.perform(ctx, filepath.Join(manifests("nvidia-compute-domains"), "rack.yaml"), func() error {
-		if err := w.awaitDomain(ctx, "Ready"); err != nil {
+		if err := awaitDomain(ctx, w, "Ready"); err != nil {
 			return err
 		}
 		if _, err := w.Kubectl(ctx, "-n", storyNamespace, "rollout", "status", "--timeout=1m", "deployment/training"); err != nil {
@@ -145,14 +145,14 @@ func (w *world) performOnRack(ctx context.Context, play func() error) error {
 	})
 }
 
-func (w *world) awaitDomain(ctx context.Context, status string) error {
+func awaitDomain(ctx context.Context, w *world, status string) error {
 	_, err := w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=jsonpath={.status.status}="+status, "--timeout=1m", domainName)
 	return err
 }
 
 // rackRuns: the status lists all trays, and no Pod was prepared before the daemon on its node was ready.
 func rackRuns(ctx context.Context, w *world) error {
-	return w.performOnRack(ctx, func() error {
+	return performOnRack(ctx, w, func() error {
 		// The controller may say Ready by the DaemonSet, before it lists all nodes.
 		err := until(ctx, seen, func(ctx context.Context) error {
 			ready, err := w.Kubectl(ctx, "-n", storyNamespace, "get", domainName, "-o", `jsonpath={.status.nodes[?(@.status=="Ready")].index}`)
@@ -217,7 +217,7 @@ func (w *world) conditionTimes(ctx context.Context, namespace, kind string) (map
 
 // daemonFails has the probe of one daemon fail, and then not.
 func daemonFails(ctx context.Context, w *world) error {
-	return w.performOnRack(ctx, func() error {
+	return performOnRack(ctx, w, func() error {
 		pod, err := w.Kubectl(ctx, "-n", nvidiaNamespace, "get", "pods", "--field-selector=spec.nodeName="+trayName(7), "-o", "name")
 		if err != nil {
 			return err
@@ -227,7 +227,7 @@ func daemonFails(ctx context.Context, w *world) error {
 			if _, err := w.Kubectl(ctx, "-n", nvidiaNamespace, "patch", strings.TrimSpace(pod), "--subresource=status", "-p", patch); err != nil {
 				return err
 			}
-			if err := w.awaitDomain(ctx, state.domain); err != nil {
+			if err := awaitDomain(ctx, w, state.domain); err != nil {
 				return err
 			}
 		}
@@ -236,30 +236,30 @@ func daemonFails(ctx context.Context, w *world) error {
 }
 
 func nodeCrashes(ctx context.Context, w *world) error {
-	return w.performOnRack(ctx, func() error {
+	return performOnRack(ctx, w, func() error {
 		node := "node/" + trayName(3)
 		if _, err := w.Kubectl(ctx, "label", node, "node-crash.stage.kwok.x-k8s.io=true"); err != nil {
 			return err
 		}
-		failed := w.awaitDomain(ctx, "NotReady")
+		failed := awaitDomain(ctx, w, "NotReady")
 		if _, err := w.Kubectl(ctx, "label", node, "node-crash.stage.kwok.x-k8s.io-"); err != nil || failed != nil {
 			return errors.Join(failed, err)
 		}
-		return w.awaitDomain(ctx, "Ready")
+		return awaitDomain(ctx, w, "Ready")
 	})
 }
 
 // nodeIsReplaced deletes a Node and makes it again: its Pods go, and new ones come.
 func nodeIsReplaced(ctx context.Context, w *world) error {
-	return w.performOnRack(ctx, func() error {
+	return performOnRack(ctx, w, func() error {
 		if _, err := w.Kubectl(ctx, "delete", "node", trayName(11)); err != nil {
 			return err
 		}
-		failed := w.awaitDomain(ctx, "NotReady")
-		if err := errors.Join(failed, w.createTray(ctx, 11)); err != nil {
+		failed := awaitDomain(ctx, w, "NotReady")
+		if err := errors.Join(failed, createTray(ctx, w, 11)); err != nil {
 			return err
 		}
-		if err := w.awaitDomain(ctx, "Ready"); err != nil {
+		if err := awaitDomain(ctx, w, "Ready"); err != nil {
 			return err
 		}
 		_, err := w.Kubectl(ctx, "-n", storyNamespace, "rollout", "status", "--timeout=1m", "deployment/training")
