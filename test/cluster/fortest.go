@@ -1,16 +1,24 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // LogsEnv names a directory for the logs of failed tests, such as one that a CI
 // system keeps. Default is the directory for temporary files.
 const LogsEnv = "KWOK_DRA_LOGS"
+
+// The logs of what a cluster held at the end of a test that failed.
+const (
+	objectsLog = "objects"
+	eventsLog  = "events"
+)
 
 // ForTest starts a cluster that is stopped at the end of the test. When the
 // test has failed by then, the logs are copied to a directory that is printed
@@ -38,10 +46,31 @@ func ForTest(t testing.TB, o Options) *Cluster {
 func (c *Cluster) StopAfter(t testing.TB) {
 	t.Helper()
 	if t.Failed() {
+		c.recordObjects(t)
 		c.keepLogs(t)
 	}
 	if err := c.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// recordObjects writes the state of the cluster beside the logs: what a test waited for
+// in vain is seldom in a log.
+func (c *Cluster) recordObjects(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for name, args := range map[string][]string{
+		objectsLog: {"get", "resourceslices,resourceclaims,nodes,pods", "--all-namespaces", "--output=wide"},
+		eventsLog:  {"get", "events", "--all-namespaces", "--sort-by=.metadata.creationTimestamp"},
+	} {
+		out, err := c.Kubectl(ctx, args...)
+		if err != nil {
+			out += err.Error() + "\n"
+		}
+		if err := os.WriteFile(c.logPath(name), []byte(out), 0o644); err != nil {
+			t.Errorf("record the objects of cluster %s: %v", c.name, err)
+		}
 	}
 }
 
@@ -56,10 +85,11 @@ func (f folder) keepLogs(t testing.TB) {
 	t.Log(f.lastWords())
 }
 
-// lastWords are the last lines of kwok and of what a test adds, such as kwok-dra: where
-// only the output of a test is kept, they tell what has failed.
+// lastWords are the last lines of kwok and of what a test adds, such as kwok-dra, and the
+// cluster's objects and events: where only the output of a test is kept, they tell what has failed.
 func (f folder) lastWords() string {
 	files, _ := filepath.Glob(f.logPath("kwok*"))
+	files = append(files, f.logPath(objectsLog), f.logPath(eventsLog))
 	var all strings.Builder
 	for _, file := range files {
 		fmt.Fprintf(&all, "The last lines of %s:\n%s\n", filepath.Base(file), lastLines(file))

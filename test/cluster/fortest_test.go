@@ -33,8 +33,10 @@ func TestLogsAndTimesAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, dirs, 1)
 	require.Contains(t, string(out), "are kept in "+dirs[0])
-	require.Contains(t, string(out), "The last lines of kwok-controller.log:\n")
-	for _, name := range []string{"etcd.log", "kube-apiserver.log", "kube-controller-manager.log", "kube-scheduler.log", "kwok-controller.log", "kwokctl.log"} {
+	for _, log := range []string{"kwok-controller.log", "objects.log", "events.log"} {
+		require.Contains(t, string(out), "The last lines of "+log+":\n")
+	}
+	for _, name := range []string{"etcd.log", "kube-apiserver.log", "kube-controller-manager.log", "kube-scheduler.log", "kwok-controller.log", "kwokctl.log", "objects.log", "events.log"} {
 		require.FileExists(t, filepath.Join(dirs[0], name))
 	}
 	noted, err := os.ReadFile(times)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,22 @@ func (p *runningPod) start(ctx context.Context) error {
 			}
 		}
 	}
+	if err := p.renewStages(ctx); err != nil {
+		return err
+	}
 	return p.host.ready(ctx, p.pod)
+}
+
+// renewStages has kwok read the Stages again, where the Pod is kwok's. kwok caches its first list of Stages
+// by resource version and can do so before its informer has stored them all; it then plays too few Stages, or
+// none, until a Stage changes (kwok v0.8.0, pkg/config/resources/cache.go).
+func (p *runningPod) renewStages(ctx context.Context) error {
+	isKwok := func(container corev1.Container) bool { return strings.Contains(container.Image, "/kwok/kwok:") }
+	if !slices.ContainsFunc(p.pod.Spec.Containers, isKwok) {
+		return nil
+	}
+	_, err := p.host.cluster.Kubectl(ctx, "annotate", "stages.kwok.x-k8s.io", "--all", "--overwrite", "read=again")
+	return err
 }
 
 // finish waits for the container of a Job to succeed, and starts it again when it
