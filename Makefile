@@ -86,7 +86,7 @@ generate-docs: ## Fill in the parts of docs/reference that are made from the cod
 
 .PHONY: verify
 verify: lint ## Run the linters, and check that go.mod files are tidy.
-	@for module in $(MODULES) test/tools/krew test/tools/lint test/drivers/others; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+	@for module in $(MODULES) test/tools/krew test/tools/lint test/drivers/others test/others/kubevirt; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: lint
 lint: ## Run golangci-lint, which checks formatting too.

@@ -96,7 +96,7 @@ type leftOut struct {
 // suites are all, in the order in which they run.
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), multiKueue, karpenterDRA,
-	kubeStateMetrics, nodeFeatureDiscovery, computeDomains, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
+	kubeStateMetrics, nodeFeatureDiscovery, kubeVirt, computeDomains, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
 	kaiAllocate, kaiReclaim, kaiPreempt, volcano, clusterAutoscaler,
 }
 
