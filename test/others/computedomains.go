@@ -23,12 +23,12 @@ var computeDomainController = command{module: nvidiaModule, path: "/cmd/compute-
 
 // computeDomains runs NVIDIA's controller of ComputeDomains on a rack of fake trays.
 var computeDomains = suite{
-	name:     "nvidia-compute-domains",
-	tests:    build.Tests{Module: nvidiaModule},
-	sidecar:  []string{"--compute-domains"},
-	chaos:    []string{"node/chaos/node-crash.yaml"},
-	commands: []command{computeDomainController},
-	install:  installComputeDomains,
+	name:       "nvidia-compute-domains",
+	tests:      build.Tests{Module: nvidiaModule},
+	sidecar:    []string{"--compute-domains"},
+	moreStages: []string{"node/chaos/node-crash.yaml"},
+	commands:   []command{computeDomainController},
+	install:    installComputeDomains,
 	stories: []story{
 		{name: "a ComputeDomain of 18 nodes becomes Ready, and its Pods run once their daemons are ready", run: rackRuns},
 		{name: "a daemon that is not ready makes the ComputeDomain NotReady until it is", run: daemonFails},

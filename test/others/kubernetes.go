@@ -26,11 +26,12 @@ var kubernetes = suite{
 	label: "DRA",
 	cluster: cluster.Options{
 		FeatureGates: switchOn("DRAResourcePoolStatus", "DRAPartitionableDevicesType", "DRADeviceCompatibilityGroups",
-			"DRADeviceTaintRules", "DRAWorkloadResourceClaims", "GenericWorkload"),
+			"DRADeviceTaintRules", "DRAOptionalNodeOperations", "DRAWorkloadResourceClaims", "GenericWorkload"),
 		RuntimeConfig: switchOn("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2",
 			"scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
 	},
 	general:       true,
+	moreStages:    []string{"node/features/node-declare-features.yaml"},
 	parallel:      12, // most of the time of a spec is waiting until its driver counts as gone
 	complete:      filepath.Join("kubernetes", "stages", "pod-commands.yaml"),
 	containerView: true,

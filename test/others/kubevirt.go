@@ -73,8 +73,7 @@ func machineFindsDevices(ctx context.Context, w *world) error {
 
 // copyMetadata copies a file from the container of the virtual machine.
 func copyMetadata(ctx context.Context, w *world, name, to string) error {
-	cat := filepath.Join(w.Logs(), "view", "bin", "cat") // which kwok has on its PATH where users install it
-	content, err := w.Kubectl(ctx, "-n", storyNamespace, "exec", "machine", "--", cat, path.Join(metadataFolder, name))
+	content, err := w.Kubectl(ctx, "-n", storyNamespace, "exec", "machine", "--", "cat", path.Join(metadataFolder, name))
 	if err != nil {
 		return err
 	}

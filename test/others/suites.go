@@ -39,8 +39,8 @@ type suite struct {
 	complete string
 	// general says that Pods go through the steps of a kubelet, with its delays, by our general Stages.
 	general bool
-	// chaos are Stages besides, as files below stages.
-	chaos []string
+	// moreStages are ours that the suite has besides, as files below stages.
+	moreStages []string
 	// parallel is how many specs of Ginkgo run at the same time, if more than one.
 	parallel int
 	// endless says that Pods of Jobs do not end.

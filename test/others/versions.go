@@ -16,6 +16,7 @@ var lifetimes = map[string]lifetime{
 	"DRADeviceCompatibilityGroups": {first: 37},
 	"DRADeviceTaintRules":          {first: 35},
 	"DRANodeAllocatableResources":  {first: 36},
+	"DRAOptionalNodeOperations":    {first: 37},
 	"DRAPartitionableDevicesType":  {first: 37},
 	"DRAResourcePoolStatus":        {first: 36},
 	"DRAWorkloadResourceClaims":    {first: 36},

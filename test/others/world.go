@@ -21,6 +21,8 @@ type world struct {
 	suite suite
 	// plugins is the directory with the folders of nodes, if the suite has one.
 	plugins string
+	// view is the directory of the container view, if the suite has one.
+	view string
 	// programs are the paths of the suite's commands.
 	programs map[command]string
 	// installed is what runs there for the suite.
@@ -46,7 +48,7 @@ func (s *suite) stageFiles(kwok string) []string {
 		}
 		files = append(files, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
 	}
-	for _, file := range s.chaos {
+	for _, file := range s.moreStages {
 		files = append(files, filepath.Join(sidecar.Root(), "stages", filepath.FromSlash(file)))
 	}
 	if s.complete != "" {
@@ -80,14 +82,23 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	options := s.cluster
 	options.Output = os.Stderr
 	options.Config = s.stageFiles(kwok)
+	view := ""
 	if s.containerView {
+		if view, err = os.MkdirTemp("", "view"); err != nil {
+			return nil, fmt.Errorf("make the directory of the container view: %w", err)
+		}
+		patched, err := writeViewPatch(view)
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(view))
+		}
 		options.EnableCRDs = []string{"Logs", "Exec"}
+		options.Config = append(options.Config, patched)
 	}
 	c, err := cluster.Start(ctx, options)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(view))
 	}
-	w := &world{Cluster: c, suite: s, programs: programs, installed: &installation{}}
+	w := &world{Cluster: c, suite: s, view: view, programs: programs, installed: &installation{}}
 	if err := w.furnish(ctx, s); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
@@ -102,17 +113,28 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	return w, nil
 }
 
+// writeViewPatch writes the configuration by which kwok finds the programs of the container view, as users
+// install it.
+func writeViewPatch(view string) (file string, err error) {
+	file = filepath.Join(view, "kwokctl.yaml")
+	err = os.WriteFile(file, fmt.Appendf(nil, `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokctlConfiguration
+componentsPatches:
+- {name: kwok-controller, extraEnvs: [{name: PATH, value: %q}]}
+`, filepath.Join(view, "bin")+":"+os.Getenv("PATH")), 0o600)
+	if err != nil {
+		return "", fmt.Errorf("write the configuration of kwok: %w", err)
+	}
+	return file, nil
+}
+
 // stop ends the suite's own programs, and then the cluster.
 func (w *world) stop() error {
 	var err error
 	if w.installed.stop != nil {
 		err = w.installed.stop()
 	}
-	err = errors.Join(err, w.Stop())
-	if w.plugins != "" {
-		err = errors.Join(err, os.RemoveAll(w.plugins))
-	}
-	return err
+	return errors.Join(err, w.Stop(), os.RemoveAll(w.plugins), os.RemoveAll(w.view))
 }
 
 // manifests is the folder of what a suite gets.
@@ -140,8 +162,7 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 		arguments = append(arguments, "--config", filepath.Join(sidecar.Root(), "stages", "pod", "general", "kwok-dra-configuration.yaml"))
 	}
 	if s.containerView {
-		// The logs go with the cluster, and so may these.
-		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
+		arguments = append(arguments, "--container-view", w.view)
 	}
 	if s.pluginsDir {
 		// The paths of sockets are short.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -38,7 +39,13 @@ func (p *proxies) listen(ctx context.Context, id, socket string) error {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the former socket: %w", err)
 	}
-	listener, err := net.Listen("unix", socket)
+	folder, err := os.Open(filepath.Dir(socket))
+	if err != nil {
+		return fmt.Errorf("open the folder of the driver's socket: %w", err)
+	}
+	defer func() { _ = folder.Close() }()
+	// The path of a container is shorter than the one here, which may be longer than sun_path of unix(7).
+	listener, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), filepath.Base(socket)))
 	if err != nil {
 		return fmt.Errorf("listen on the driver's socket: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,6 +123,24 @@ func (n node) forward(t *testing.T, port string) string {
 	ports, err := forwarder.GetPorts()
 	require.NoError(t, err)
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local)))
+}
+
+// TestLongSocketPath: a name that fits into the path of a container may not fit into that of the node's folder.
+func TestLongSocketPath(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	name := strings.Repeat("d", 80) + ".sock"
+	socket := filepath.Join(n.folder, "plugins_registry", name)
+	require.Greater(t, len(socket), 108)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_, _ = n.exec(ctx, "/hostpathplugin", "--endpoint=/var/lib/kubelet/plugins_registry/"+name, "--proxy-endpoint=tcp://:9001")
+	})
+	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	running.Wait()
+	require.Eventually(t, func() bool { _, err := os.Stat(socket); return os.IsNotExist(err) }, 10*time.Second, 10*time.Millisecond)
 }
 
 // TestSocketIsReachedByPort: the driver's server is behind the forwarded port, and its client, a kubelet, at
