@@ -14,7 +14,7 @@ func TestOn(t *testing.T) {
 			switchOn("DRAAdminAccess", "GangScheduling", "GenericWorkload"),
 			switchOn("resource.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
 		},
-		"v1.37.1": {
+		"v1.37.2": {
 			switchOn("DRAAdminAccess", "DRADeviceCompatibilityGroups", "GenericWorkload"),
 			switchOn("resource.k8s.io/v1beta1"),
 		},
@@ -29,7 +29,7 @@ func TestOn(t *testing.T) {
 		require.Equal(t, version, s.tests.Module.Version, "the specs are those of the cluster")
 	}
 	require.Empty(t, kubernetes.tests.Module.Version)
-	require.Equal(t, kueueModule, kueueSuite("counter").on("v1.37.1").tests.Module)
+	require.Equal(t, kueueModule, kueueSuite("counter").on("v1.37.2").tests.Module)
 }
 
 func TestLeftOutSince(t *testing.T) {
@@ -39,7 +39,7 @@ func TestLeftOutSince(t *testing.T) {
 		suite suite
 		spec  string
 	}{{draExampleDriver, shared}} {
-		before, since := test.suite.on("v1.36.3"), test.suite.on("v1.37.1")
+		before, since := test.suite.on("v1.36.3"), test.suite.on("v1.37.2")
 		require.NotRegexp(t, before.without(), test.spec)
 		require.Regexp(t, since.without(), test.spec)
 		require.Len(t, before.leftOut, len(test.suite.leftOut))

@@ -35,7 +35,7 @@ var patches = map[string]string{
 	"v1.34": "v1.34.4",
 	"v1.35": "v1.35.4",
 	"v1.36": "v1.36.3",
-	"v1.37": "v1.37.1",
+	"v1.37": "v1.37.2",
 }
 
 var releaseVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)

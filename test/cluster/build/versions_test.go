@@ -14,7 +14,7 @@ func TestResolve(t *testing.T) {
 	}{
 		"defaults":        {want: Versions{Kubernetes: "v1.36.3", Kwok: "v0.8.0"}},
 		"minor":           {given: Versions{Kubernetes: "1.34"}, want: Versions{Kubernetes: "v1.34.4", Kwok: "v0.8.0"}},
-		"minor with v":    {given: Versions{Kubernetes: "v1.37"}, want: Versions{Kubernetes: "v1.37.1", Kwok: "v0.8.0"}},
+		"minor with v":    {given: Versions{Kubernetes: "v1.37"}, want: Versions{Kubernetes: "v1.37.2", Kwok: "v0.8.0"}},
 		"release":         {given: Versions{Kubernetes: "1.35.1", Kwok: "0.7.0"}, want: Versions{Kubernetes: "v1.35.1", Kwok: "v0.7.0"}},
 		"release with v":  {given: Versions{Kubernetes: "v1.36.3", Kwok: "v0.6.1"}, want: Versions{Kubernetes: "v1.36.3", Kwok: "v0.6.1"}},
 		"pre-release":     {given: Versions{Kubernetes: "1.37.0-rc.1"}, want: Versions{Kubernetes: "v1.37.0-rc.1", Kwok: "v0.8.0"}},
