@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
@@ -46,7 +45,7 @@ func (q *question) resolve(ctx context.Context, subjects []subject, selector str
 	for _, named := range subjects {
 		switch named.kind {
 		case podKind:
-			pod, err := cluster.GetPod(ctx, client, q.namespace, named.name)
+			pod, err := reading.GetPod(ctx, client, q.namespace, named.name)
 			if err != nil {
 				return err
 			}
