@@ -31,6 +31,8 @@ type Live struct {
 	Nodes cache.SharedIndexInformer
 	// Rules may be nil too.
 	Rules *taintrules.Watcher
+	// listClaims finds out whether the API server answers.
+	listClaims func(context.Context, metav1.ListOptions) (*resourcev1.ResourceClaimList, error)
 	// mayLack reports whether the answer can do without a resource that the user may not read.
 	mayLack func(resource string) bool
 	// unseen has why such resources cannot be read, by their names.
@@ -100,7 +102,8 @@ func newLive(client groupclient.Interface, namespace, slicesOn string, selectPod
 		Nodes:  groupclient.NewInformer(client, client.CoreV1().Nodes(), &corev1.Node{}, selectNodes),
 		Rules:  taintrules.NewWatcher(client),
 
-		mayLack: func(resource string) bool { return resource == "nodes" },
+		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
+		mayLack:    func(resource string) bool { return resource == "nodes" },
 	}
 	for _, informer := range l.listInformers() {
 		// Managed fields are a good part of an object.
@@ -122,7 +125,8 @@ func NewClaim(client groupclient.Interface, namespace, name string) *Live {
 		Pods:   groupclient.NewInformer(client, client.CoreV1().Pods(namespace), &corev1.Pod{}, selectAll),
 		Events: groupclient.NewInformer(client, client.CoreV1().Events(namespace), &corev1.Event{}, selectAll),
 
-		mayLack: func(string) bool { return false },
+		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
+		mayLack:    func(string) bool { return false },
 	}
 }
 
@@ -143,6 +147,9 @@ func (l *Live) listInformers() map[string]cache.SharedIndexInformer {
 // Run watches, and calls show again and again once all is known that there was at the start, until the user has seen enough
 // or something fails.
 func (l *Live) Run(ctx context.Context, show func() error) error {
+	if err := l.checkServer(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer l.running.Wait()
 	defer cancel(nil)
@@ -166,6 +173,18 @@ func (l *Live) Run(ctx context.Context, show func() error) error {
 	}
 }
 
+// checkServer fails if the API server does not answer, or does not serve claims. An informer tries again for ever then.
+func (l *Live) checkServer(ctx context.Context) error {
+	_, err := l.listClaims(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err == nil, apierrors.IsForbidden(err), ctx.Err() != nil: // informers say what may not be read
+		return nil
+	case apierrors.IsNotFound(err):
+		return groupclient.ErrUnserved
+	}
+	return fmt.Errorf("list resourceclaims: %w", err)
+}
+
 // start watches until the context is done. It calls fail when something cannot be read that the answer needs.
 func (l *Live) start(ctx context.Context, fail context.CancelCauseFunc) {
 	changed := func() { l.changes.Add(1) }
@@ -184,7 +203,9 @@ func (l *Live) start(ctx context.Context, fail context.CancelCauseFunc) {
 			case apierrors.IsForbidden(err) && l.mayLack(resource):
 				l.unseen.Store(resource, err.Error())
 				changed()
-			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+			case apierrors.IsNotFound(err):
+				fail(groupclient.ErrUnserved)
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
 			}
 		})

@@ -15,6 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// ErrUnserved says that the API server does not know ResourceClaims and ResourceSlices.
+var ErrUnserved = errors.New("the API server does not serve resource.k8s.io/v1: use Kubernetes 1.34 or later, and do not switch the API off")
+
 // Interface is the part of kubernetes.Interface that is needed. A kubernetes.Clientset links the clients of all
 // groups, which make a program megabytes larger.
 type Interface interface {
