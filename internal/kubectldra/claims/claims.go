@@ -34,7 +34,8 @@ The state of a claim is the worst of its devices for its Pods:
   failing    a device cannot be prepared, or its driver reports that it is not ready
   unhealthy  the kubelet reports that a device is not healthy
   tainted    a device has a taint that keeps Pods away: NoSchedule or NoExecute
-  gone       no ResourceSlice publishes a device any more`,
+  gone       no ResourceSlice publishes a device any more: it has gone, or its
+             driver is not registered on the node`,
 		Example: `  # The claims of your namespace
   kubectl dra claims
 

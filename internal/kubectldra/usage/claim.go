@@ -86,6 +86,9 @@ func (c *Cluster) claimStatus(claim *resourcev1.ResourceClaim) status {
 	for _, consumer := range claim.Status.ReservedFor {
 		worst = worseOf(worst, c.consumerStatus(claim, consumer, allocated))
 	}
+	if worst.state == Failing {
+		return worst // it says more than that a device is gone
+	}
 	return c.worseOfDevices(claim, worst)
 }
 
@@ -111,7 +114,7 @@ func (c *Cluster) consumerStatus(claim *resourcev1.ResourceClaim, consumer resou
 // worseOfDevices is a status, or that of a device that is worse whoever has it.
 func (c *Cluster) worseOfDevices(claim *resourcev1.ResourceClaim, found status) status {
 	for i := range claim.Status.Allocation.Devices.Results {
-		found = worseOf(found, c.problemOf(&claim.Status.Allocation.Devices.Results[i]))
+		found = worseOf(found, c.problemOf(facts.NodeOf(claim), &claim.Status.Allocation.Devices.Results[i]))
 	}
 	return found
 }

@@ -54,7 +54,10 @@ func NewCluster(objects Objects) *Cluster {
 		slices: map[poolID][]*resourcev1.ResourceSlice{}, pools: map[poolID]map[string]published{},
 		known: why.NewCluster(objects.Claims, objects.Failures),
 	}
-	c.claims = c.known.Claims
+	c.claims, c.known.Slices = c.known.Claims, objects.Slices
+	if objects.IsWithoutSlices {
+		c.known.Unread = []string{"resourceslices"}
+	}
 	for _, pod := range objects.Pods {
 		c.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
 		for _, key := range facts.ClaimKeys(pod) {

@@ -93,12 +93,8 @@ func (o *Objects) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	return claims
 }
 
-// silentDrivers says which drivers of the devices of a Pod publish nothing on its node. A driver that
-// is not registered with the kubelet has its slices deleted there.
+// silentDrivers says which drivers of the devices of a Pod publish nothing on its node.
 func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
-	if o.Slices == nil && o.Nodes == nil || o.isUnread("resourceslices") {
-		return nil
-	}
 	var lines []string
 	seen := map[string]bool{}
 	for _, claim := range o.claimsOf(pod) {
@@ -107,13 +103,22 @@ func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			driver := claim.Status.Allocation.Devices.Results[i].Driver
-			if !seen[driver] && !o.publishesOn(driver, pod.Spec.NodeName) {
-				lines = append(lines, fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, pod.Spec.NodeName))
+			if silence := o.DescribeSilence(driver, pod.Spec.NodeName); !seen[driver] && silence != "" {
+				lines = append(lines, silence)
 			}
 			seen[driver] = true
 		}
 	}
 	return lines
+}
+
+// DescribeSilence says that a driver publishes nothing on a node. It returns "" for a driver that does, and where
+// slices are not known. A driver that is not registered with the kubelet has its slices deleted there.
+func (o *Objects) DescribeSilence(driver, node string) string {
+	if o.Slices == nil && o.Nodes == nil || o.isUnread("resourceslices") || o.publishesOn(driver, node) {
+		return ""
+	}
+	return fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, node)
 }
 
 // publishesOn reports whether a driver has a slice of a node, or one of no node in particular.
