@@ -65,7 +65,8 @@ func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 		for _, pod := range claim.Pods {
 			found["pod/"+pod] = true
 		}
-		if q.SelectsState(claim.State) && selectsAnyDevice(q, claim) {
+		hasDevice := len(claim.Devices) == 0 && q.SelectsDevice(nil) || slices.ContainsFunc(claim.Devices, q.SelectsDevice)
+		if q.SelectsState(claim.State) && hasDevice {
 			chosen = append(chosen, claim)
 		}
 	}
@@ -75,10 +76,6 @@ func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 	}
 	a.Missing = findMissing(q, cluster, found)
 	return a
-}
-
-func selectsAnyDevice(q *listing.Question, claim *usage.Claim) bool {
-	return len(claim.Devices) == 0 && q.SelectsDevice(nil) || slices.ContainsFunc(claim.Devices, q.SelectsDevice)
 }
 
 // countByState counts claims by their states: "3 claims: 2 prepared, 1 waiting".

@@ -96,7 +96,12 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 		return status{Prepared, timeOrNil(&ready.LastTransitionTime), ""}
 	}
 	if failure != "" {
-		return status{Failing, firstSeen(c.known.Failures[pod.UID]), failure}
+		event := c.known.Failures[pod.UID]
+		since := facts.LastSeen(event).UTC()
+		if !event.FirstTimestamp.IsZero() {
+			since = event.FirstTimestamp.UTC()
+		}
+		return status{Failing, &since, failure}
 	}
 	return status{Allocated, allocationTime(claim, pod), ""}
 }
@@ -155,13 +160,6 @@ func allocationTime(claim *resourcev1.ResourceClaim, pod *corev1.Pod) *time.Time
 		return nil
 	}
 	return timeOrNil(&scheduled.LastTransitionTime)
-}
-
-func firstSeen(event *corev1.Event) *time.Time {
-	if event.FirstTimestamp.IsZero() {
-		return new(facts.LastSeen(event).UTC())
-	}
-	return timeOrNil(&event.FirstTimestamp)
 }
 
 // endTime is when the last container of a Pod ended.

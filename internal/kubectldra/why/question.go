@@ -93,7 +93,12 @@ func (q *question) resolveWorkload(ctx context.Context, named subject, isOnly bo
 // findReasons reads what the answers need, and answers.
 func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 	seen := &snapshot.Snapshot{Reader: q.reader, Namespace: q.namespace}
-	asked := slices.Concat(q.pods, q.usersOfClaims())
+	asked := slices.Clone(q.pods)
+	for _, pod := range q.podsOfClaim {
+		if slices.ContainsFunc(q.claims, func(claim *resourcev1.ResourceClaim) bool { return facts.NamesClaim(pod, claim) }) {
+			asked = append(asked, pod)
+		}
+	}
 	isUnscheduled := func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" && !facts.IsTerminal(pod) }
 	if slices.ContainsFunc(asked, isUnscheduled) {
 		if err := seen.ReadForScheduling(ctx, &simulator.World{}); err != nil {
@@ -132,12 +137,6 @@ func (q *question) answerBy(ctx context.Context, seen *snapshot.Snapshot, events
 		answers = append(answers, known.AnswerClaim(ctx, claim, q.podsOfClaim))
 	}
 	return answers, slices.ContainsFunc(answers, func(a *why.Answer) bool { return a.Fits })
-}
-
-func (q *question) usersOfClaims() []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(q.podsOfClaim), func(pod *corev1.Pod) bool {
-		return !slices.ContainsFunc(q.claims, func(claim *resourcev1.ResourceClaim) bool { return facts.NamesClaim(pod, claim) })
-	})
 }
 
 func nodesOf(pods []*corev1.Pod) []string {
