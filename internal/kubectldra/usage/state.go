@@ -117,7 +117,7 @@ func (c *Cluster) problemOf(node string, result *resourcev1.DeviceRequestAllocat
 		}
 		silence := ""
 		if node != "" {
-			silence = c.known.DescribeSilence(result.Driver, node)
+			silence = c.known.DescribeSilentDriver(result.Driver, node)
 		}
 		return status{Gone, nil, cmp.Or(silence, "no ResourceSlice publishes the device any more")}
 	}
