@@ -176,13 +176,13 @@ func (l *Live) Run(ctx context.Context, show func() error) error {
 // checkServer fails if the API server does not answer, or does not serve claims. An informer tries again for ever then.
 func (l *Live) checkServer(ctx context.Context) error {
 	_, err := l.listClaims(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case err == nil, apierrors.IsForbidden(err), ctx.Err() != nil: // informers say what may not be read
-		return nil
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return groupclient.ErrUnserved
 	}
-	return fmt.Errorf("list resourceclaims: %w", err)
+	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil { // informers say what may not be read
+		return fmt.Errorf("list resourceclaims: %w", err)
+	}
+	return nil
 }
 
 // start watches until the context is done. It calls fail when something cannot be read that the answer needs.

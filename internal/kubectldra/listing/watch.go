@@ -103,7 +103,12 @@ func (f *follower) changedRows(answer *Answer) []Row {
 	var changed []Row
 	for _, row := range answer.Rows {
 		f.shown[row.Key] = row
-		if old, known := before[row.Key]; !known || !answer.isShownAs(old, row) {
+		old, known := before[row.Key]
+		hasChanged := !known
+		for i, column := range answer.Columns {
+			hasChanged = hasChanged || column.Name != "since" && row.Cells[i] != old.Cells[i]
+		}
+		if hasChanged {
 			changed = append(changed, row)
 		}
 	}

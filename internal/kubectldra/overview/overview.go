@@ -93,7 +93,9 @@ func summarizeDevices(c *selecting.Cluster, chosen *selecting.Flags, labels []st
 	}
 	gone := slices.DeleteFunc(slices.Clone(taken.Gone), func(d inventory.GoneDevice) bool { return !chosen.ChoosesPool(c, d.Node, d.Driver) })
 	for i := range gone {
-		found.addGone(&gone[i])
+		d := &gone[i]
+		_, pods := clusterdevices.ClaimsAndPods(d.Claims)
+		found.note(goneDevices, "claims have devices that "+d.Driver+" publishes no more", cmp.Or(d.Node, "pool "+d.Pool), "kubectl dra devices --state gone", 1, pods...)
 	}
 	found.addWaitingPods()
 	sorted, totals := found.sorted(), products.Sorted()

@@ -96,7 +96,13 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		}
 		liftMemoryBudget()
 		return page, meta.EachListItem(page, func(object runtime.Object) error {
-			leaveOutUnused(object)
+			// What no answer needs is a good part of an object.
+			if accessor, err := meta.Accessor(object); err == nil {
+				accessor.SetManagedFields(nil)
+			}
+			if node, ok := object.(*corev1.Node); ok {
+				node.Status.Images = nil
+			}
 			return nil
 		})
 	})
@@ -111,16 +117,6 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		return nil
 	})
 	return all, err
-}
-
-// leaveOutUnused frees what no answer needs and is a good part of an object.
-func leaveOutUnused(object runtime.Object) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	if node, ok := object.(*corev1.Node); ok {
-		node.Status.Images = nil
-	}
 }
 
 // Slices lists the ResourceSlices.

@@ -73,7 +73,11 @@ func (c *Cluster) DescribeClaim(claim *resourcev1.ResourceClaim) *Claim {
 // claimStatus is the status of a claim, which is the worst of its devices for its Pods.
 func (c *Cluster) claimStatus(claim *resourcev1.ResourceClaim) status {
 	if claim.DeletionTimestamp != nil {
-		return status{Ending, deletionTime(&claim.ObjectMeta), describeEnding(claim)}
+		reason := "waits for finalizers " + strings.Join(claim.Finalizers, ", ")
+		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+			reason += ", while it is reserved for " + strings.Join(pods, ", ")
+		}
+		return status{Ending, deletionTime(&claim.ObjectMeta), reason}
 	}
 	if claim.Status.Allocation == nil {
 		return status{Unused, timeOrNil(&claim.CreationTimestamp), "no Pod names the claim"}
@@ -124,12 +128,4 @@ func worseOf(a, b status) status {
 		return b
 	}
 	return a
-}
-
-func describeEnding(claim *resourcev1.ResourceClaim) string {
-	text := "waits for finalizers " + strings.Join(claim.Finalizers, ", ")
-	if pods := facts.ConsumingPods(claim); len(pods) > 0 {
-		text += ", while it is reserved for " + strings.Join(pods, ", ")
-	}
-	return text
 }

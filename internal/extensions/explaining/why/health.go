@@ -17,15 +17,10 @@ func (o *Objects) describeUnhealthy(pod *corev1.Pod) []string {
 	var lines []string
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		for _, status := range container.AllocatedResourcesStatus {
-			for _, resource := range status.Resources {
-				if resource.Health != corev1.ResourceHealthStatusUnhealthy {
-					continue
+			for i := range status.Resources {
+				if status.Resources[i].Health == corev1.ResourceHealthStatusUnhealthy {
+					lines = append(lines, describeHealth(container.Name, &status.Resources[i]))
 				}
-				line := fmt.Sprintf("device %s of container %s is unhealthy", resource.ResourceID, container.Name)
-				if resource.Message != nil {
-					line = joinNonEmpty(": ", line, *resource.Message)
-				}
-				lines = append(lines, line)
 			}
 		}
 	}
@@ -40,6 +35,15 @@ func (o *Objects) describeUnhealthy(pod *corev1.Pod) []string {
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// describeHealth says that a device of a container is unhealthy.
+func describeHealth(container string, resource *corev1.ResourceHealth) string {
+	line := fmt.Sprintf("device %s of container %s is unhealthy", resource.ResourceID, container)
+	if resource.Message != nil {
+		return joinNonEmpty(": ", line, *resource.Message)
+	}
+	return line
 }
 
 // describeEvent says what an event tells, and when.
