@@ -97,10 +97,13 @@ func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			driver := claim.Status.Allocation.Devices.Results[i].Driver
-			if silence := o.DescribeSilentDriver(driver, pod.Spec.NodeName); !seen[driver] && silence != "" {
-				lines = append(lines, silence)
+			if seen[driver] {
+				continue
 			}
 			seen[driver] = true
+			if silence := o.DescribeSilentDriver(driver, pod.Spec.NodeName); silence != "" {
+				lines = append(lines, silence)
+			}
 		}
 	}
 	return lines
