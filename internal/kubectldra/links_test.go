@@ -15,6 +15,7 @@ func TestLinksNoKwokDRA(t *testing.T) {
 	const module = "github.com/kwok-dra/kwok-dra/"
 	linked := strings.Split(runGo(t, "list", "-deps", module+"cmd/kubectl-dra"), "\n")
 	require.Contains(t, linked, module+"internal/extensions/explaining/why")
+	require.NotContains(t, linked, "k8s.io/client-go/kubernetes", "it has the clients of all API groups")
 	for _, dependency := range linked {
 		for _, needless := range []string{
 			module + "internal/app", module + "internal/claims", module + "internal/config", module + "internal/devices",
@@ -22,7 +23,7 @@ func TestLinksNoKwokDRA(t *testing.T) {
 			module + "internal/extensions/explaining/selection", module + "internal/extensions/explaining/sidecar",
 			module + "internal/extensions/karpenter", module + "internal/extensions/realdrivers", module + "internal/observe/lifecycle",
 			module + "internal/resourceslice", module + "pkg/api/defaults", module + "pkg/api/validation",
-			"google.golang.org/grpc", "k8s.io/kubelet", "sigs.k8s.io/kwok/pkg/utils", "github.com/itchyny/gojq", "github.com/Masterminds/sprig",
+			"google.golang.org/grpc", "k8s.io/client-go/informers", "k8s.io/kubelet", "sigs.k8s.io/kwok/pkg/utils", "github.com/itchyny/gojq", "github.com/Masterminds/sprig",
 		} {
 			require.False(t, dependency == needless || strings.HasPrefix(dependency, needless+"/"), "the plugin links %s", dependency)
 		}

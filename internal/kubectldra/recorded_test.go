@@ -34,7 +34,7 @@ func TestRecorded(t *testing.T) {
 		"prepared":       {"prepared", "prepared", "train: it runs on node worker", isHealthy},
 		"shared":         {"prepared", "prepared", "train: it runs on node worker", isHealthy},
 		"prepare-fails":  {"failing " + crashed, "failing", "train waits for its claims to be prepared (59m): " + crashed, "2 devices: 1 free, 1 unhealthy. 1 problem"},
-		"not-registered": {"gone no ResourceSlice publishes the device any more", "gone", "train waits for its claims to be prepared (59m): " + unregistered + ": " + silent, isGone},
+		"not-registered": {"failing " + unregistered + ": " + silent, "failing", "train waits for its claims to be prepared (59m): " + unregistered + ": " + silent, isGone},
 		"stuck":          {"ending the Pod is being deleted", "ending", "train is being deleted: its claims are still to be unprepared (train-gpu-5xk9d), and " + silent, isGone},
 		"unhealthy":      {"unhealthy ECC errors", "unhealthy", "train: it runs on node worker", "2 devices: 1 free, 1 unhealthy. 1 problem"},
 	} {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // cleanUp bounds the deletion of what was created.
@@ -63,7 +65,7 @@ func newWorld(ctx context.Context, g given) (*world, error) {
 	}
 	if _, err := client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, errors.New("the API server does not serve resource.k8s.io/v1: use Kubernetes 1.34 or later")
+			return nil, groupclient.ErrUnserved
 		}
 		return nil, fmt.Errorf("list DeviceClasses: %w", err)
 	}

@@ -36,9 +36,18 @@ func (f *Flags) Configured() bool { return f.flags().Configured() }
 // RESTConfig is the configuration of clients of the API server.
 func (f *Flags) RESTConfig() (*rest.Config, error) { return f.flags().RESTConfig() }
 
-// Client makes a client that reads protobuf, which halves the time for large
-// fleets.
-func (f *Flags) Client() (kubernetes.Interface, error) { return f.flags().Client() }
+// Client makes a client of all groups.
+func (f *Flags) Client() (kubernetes.Interface, error) {
+	config, err := f.flags().ProtobufConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return client, nil
+}
 
 // DefaultNamespace is the namespace that is given, or that of the context.
 func (f *Flags) DefaultNamespace() (string, error) { return f.flags().Namespace(false) }

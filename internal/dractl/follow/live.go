@@ -14,15 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	resourceinformers "k8s.io/client-go/informers/resource/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // Live keeps the objects that a command shows up to date.
@@ -33,6 +31,8 @@ type Live struct {
 	Nodes cache.SharedIndexInformer
 	// Rules may be nil too.
 	Rules *taintrules.Watcher
+	// listClaims finds out whether the API server answers.
+	listClaims func(context.Context, metav1.ListOptions) (*resourcev1.ResourceClaimList, error)
 	// mayLack reports whether the answer can do without a resource that the user may not read.
 	mayLack func(resource string) bool
 	// unseen has why such resources cannot be read, by their names.
@@ -42,16 +42,16 @@ type Live struct {
 }
 
 // NewCluster watches what there is, and which nodes have the labels of a selector.
-func NewCluster(client kubernetes.Interface, selector string) *Live {
-	l := newLive(client, metav1.NamespaceAll, "", selectFields(""), selectLabels(selector))
+func NewCluster(client groupclient.Interface, selector string) *Live {
+	l := newLive(client, metav1.NamespaceAll, "", selectAll, selectLabels(selector))
 	l.mayLack = func(resource string) bool { return resource == "nodes" && selector == "" }
 	return l
 }
 
 // NewVisible watches what there is, without resources that a function says are unseen, and with the claims and
 // Pods of a namespace only, or of all.
-func NewVisible(client kubernetes.Interface, namespace string, isUnseen func(resource string) bool) *Live {
-	l := newLive(client, namespace, "", selectFields(""), selectLabels(""))
+func NewVisible(client groupclient.Interface, namespace string, isUnseen func(resource string) bool) *Live {
+	l := newLive(client, namespace, "", selectAll, selectAll)
 	for resource, informer := range map[string]*cache.SharedIndexInformer{
 		"resourceslices": &l.Slices, "resourceclaims": &l.Claims, "pods": &l.Pods, "events": &l.Events, "nodes": &l.Nodes,
 	} {
@@ -79,31 +79,31 @@ func keepReadiness(object any) (any, error) {
 }
 
 // NewNode watches what is on a node.
-func NewNode(client kubernetes.Interface, node string) *Live {
+func NewNode(client groupclient.Interface, node string) *Live {
 	return newLive(client, metav1.NamespaceAll, "spec.nodeName="+node, selectFields("spec.nodeName="+node), selectFields("metadata.name="+node))
 }
 
 // NewUsage watches who has which device, with the claims of a namespace, or of all, and those of its Pods that a selector of
 // labels selects. The answer can do without each resource.
-func NewUsage(client kubernetes.Interface, namespace, selector string) *Live {
-	l := newLive(client, namespace, "", selectLabels(selector), selectLabels(""))
+func NewUsage(client groupclient.Interface, namespace, selector string) *Live {
+	l := newLive(client, namespace, "", selectLabels(selector), selectAll)
 	l.Nodes = nil
 	l.mayLack = func(string) bool { return true }
 	return l
 }
 
 // newLive watches what there is, or what selectors choose: of slices one of fields.
-func newLive(client kubernetes.Interface, namespace, slicesOn string, selectPods, selectNodes func(*metav1.ListOptions)) *Live {
-	all := cache.Indexers{}
+func newLive(client groupclient.Interface, namespace, slicesOn string, selectPods, selectNodes metav1.ListOptions) *Live {
 	l := &Live{
-		Slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(slicesOn)),
-		Claims: resourceinformers.NewResourceClaimInformer(client, namespace, 0, all),
-		Pods:   coreinformers.NewFilteredPodInformer(client, namespace, 0, all, selectPods),
-		Events: coreinformers.NewFilteredEventInformer(client, namespace, 0, all, selectFields("reason="+clusterdevices.FailedPrepare)),
-		Nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
+		Slices: groupclient.NewInformer(client, client.ResourceV1().ResourceSlices(), &resourcev1.ResourceSlice{}, selectFields(slicesOn)),
+		Claims: groupclient.NewInformer(client, client.ResourceV1().ResourceClaims(namespace), &resourcev1.ResourceClaim{}, selectAll),
+		Pods:   groupclient.NewInformer(client, client.CoreV1().Pods(namespace), &corev1.Pod{}, selectPods),
+		Events: groupclient.NewInformer(client, client.CoreV1().Events(namespace), &corev1.Event{}, selectFields("reason="+clusterdevices.FailedPrepare)),
+		Nodes:  groupclient.NewInformer(client, client.CoreV1().Nodes(), &corev1.Node{}, selectNodes),
 		Rules:  taintrules.NewWatcher(client),
 
-		mayLack: func(resource string) bool { return resource == "nodes" },
+		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
+		mayLack:    func(resource string) bool { return resource == "nodes" },
 	}
 	for _, informer := range l.listInformers() {
 		// Managed fields are a good part of an object.
@@ -119,24 +119,23 @@ func newLive(client kubernetes.Interface, namespace, slicesOn string, selectPods
 }
 
 // NewClaim watches a claim, and what may have to do with it.
-func NewClaim(client kubernetes.Interface, namespace, name string) *Live {
-	all := cache.Indexers{}
+func NewClaim(client groupclient.Interface, namespace, name string) *Live {
 	return &Live{
-		Claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selectFields("metadata.name="+name)),
-		Pods:   coreinformers.NewPodInformer(client, namespace, 0, all),
-		Events: coreinformers.NewEventInformer(client, namespace, 0, all),
+		Claims: groupclient.NewInformer(client, client.ResourceV1().ResourceClaims(namespace), &resourcev1.ResourceClaim{}, selectFields("metadata.name="+name)),
+		Pods:   groupclient.NewInformer(client, client.CoreV1().Pods(namespace), &corev1.Pod{}, selectAll),
+		Events: groupclient.NewInformer(client, client.CoreV1().Events(namespace), &corev1.Event{}, selectAll),
 
-		mayLack: func(string) bool { return false },
+		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
+		mayLack:    func(string) bool { return false },
 	}
 }
 
-func selectFields(fields string) func(*metav1.ListOptions) {
-	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
-}
+// selectAll selects all objects.
+var selectAll = metav1.ListOptions{}
 
-func selectLabels(labels string) func(*metav1.ListOptions) {
-	return func(options *metav1.ListOptions) { options.LabelSelector = labels }
-}
+func selectFields(fields string) metav1.ListOptions { return metav1.ListOptions{FieldSelector: fields} }
+
+func selectLabels(labels string) metav1.ListOptions { return metav1.ListOptions{LabelSelector: labels} }
 
 // listInformers returns the informers by their resources.
 func (l *Live) listInformers() map[string]cache.SharedIndexInformer {
@@ -148,6 +147,9 @@ func (l *Live) listInformers() map[string]cache.SharedIndexInformer {
 // Run watches, and calls show again and again once all is known that there was at the start, until the user has seen enough
 // or something fails.
 func (l *Live) Run(ctx context.Context, show func() error) error {
+	if err := l.checkServer(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer l.running.Wait()
 	defer cancel(nil)
@@ -171,6 +173,18 @@ func (l *Live) Run(ctx context.Context, show func() error) error {
 	}
 }
 
+// checkServer fails if the API server does not answer, or does not serve claims. An informer tries again for ever then.
+func (l *Live) checkServer(ctx context.Context) error {
+	_, err := l.listClaims(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return groupclient.ErrUnserved
+	}
+	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil { // informers say what may not be read
+		return fmt.Errorf("list resourceclaims: %w", err)
+	}
+	return nil
+}
+
 // start watches until the context is done. It calls fail when something cannot be read that the answer needs.
 func (l *Live) start(ctx context.Context, fail context.CancelCauseFunc) {
 	changed := func() { l.changes.Add(1) }
@@ -189,7 +203,9 @@ func (l *Live) start(ctx context.Context, fail context.CancelCauseFunc) {
 			case apierrors.IsForbidden(err) && l.mayLack(resource):
 				l.unseen.Store(resource, err.Error())
 				changed()
-			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+			case apierrors.IsNotFound(err):
+				fail(groupclient.ErrUnserved)
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
 			}
 		})

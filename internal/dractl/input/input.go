@@ -15,10 +15,10 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // Input is what files and a cluster say.
@@ -239,7 +239,7 @@ func (in *Input) NameNodes() {
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
 // ReadCluster reads the objects of a cluster.
-func ReadCluster(ctx context.Context, client kubernetes.Interface) (*Input, error) {
+func ReadCluster(ctx context.Context, client groupclient.Interface) (*Input, error) {
 	world, pods, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, err

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
 // findPreparedPod gets a Pod whose claims are prepared, and its node, which is fake.
 func (c *command) findPreparedPod(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Pod, *corev1.Node, error) {
-	pod, err := cluster.GetPod(ctx, client, namespace, name)
+	pod, err := reading.GetPod(ctx, client, namespace, name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/sidecar"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
@@ -116,7 +117,7 @@ func (c *command) runWhy(ctx context.Context, name string) error {
 	}
 	var pod *corev1.Pod
 	if name != "" {
-		if pod, err = cluster.GetPod(ctx, client, namespace, name); err != nil {
+		if pod, err = reading.GetPod(ctx, client, namespace, name); err != nil {
 			return err
 		}
 	}

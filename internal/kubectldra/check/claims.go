@@ -137,7 +137,8 @@ func findUnusedClaims(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for _, claim := range w.Claims {
 		described := w.cluster.DescribeClaim(claim)
-		if described.State != usage.Unused || !isOlder(described.Since, w.Now, unusedTime) || isOwnedByPod(claim) {
+		goesWithPod := slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Pod" })
+		if described.State != usage.Unused || !isOlder(described.Since, w.Now, unusedTime) || goesWithPod {
 			continue
 		}
 		findings = append(findings, Finding{
@@ -146,9 +147,4 @@ func findUnusedClaims(_ context.Context, w *World) []Finding {
 		})
 	}
 	return findings
-}
-
-// isOwnedByPod reports whether a claim was made for a Pod, with which it goes.
-func isOwnedByPod(claim *resourcev1.ResourceClaim) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Pod" })
 }

@@ -109,7 +109,3 @@ func Check(ctx context.Context, w *World) (findings []Finding, skipped []string)
 }
 
 func rankOf(level Level) int { return slices.Index([]Level{Problem, Hint}, level) }
-
-func titleOf(name string) string {
-	return checks[slices.IndexFunc(checks, func(c check) bool { return c.name == name })].title
-}

@@ -15,27 +15,31 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
-func (w *World) nodesByName() map[string]*corev1.Node {
-	all := map[string]*corev1.Node{}
-	for _, node := range w.Nodes {
-		all[node.Name] = node
-	}
-	return all
-}
-
 func findGoneNodes(_ context.Context, w *World) []Finding {
-	nodes := w.nodesByName()
+	exists := map[string]bool{}
+	for _, node := range w.Nodes {
+		exists[node.Name] = true
+	}
 	var findings []Finding
 	for _, p := range w.pools {
 		of := slices.Concat(p.newest, p.old)
 		gone := slices.DeleteFunc(slices.Clone(of), func(slice *resourcev1.ResourceSlice) bool {
-			return nodeOf(slice) == "" || nodes[nodeOf(slice)] != nil
+			return nodeOf(slice) == "" || exists[nodeOf(slice)]
 		})
 		if len(gone) == 0 {
 			continue
 		}
 		evidence := fmt.Sprintf("there is no node %s", strings.Join(nodesOf(gone), " and no "))
-		if claims := w.claimsOfPool(p); len(claims) > 0 {
+		var claims []string
+		isOfPool := func(result resourcev1.DeviceRequestAllocationResult) bool {
+			return result.Driver == p.driver && result.Pool == p.name
+		}
+		for _, claim := range w.Claims {
+			if claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results, isOfPool) {
+				claims = append(claims, claim.Namespace+"/"+claim.Name)
+			}
+		}
+		if len(claims) > 0 {
 			evidence += "; devices of the pool are allocated to " + firstFew(claims)
 		}
 		if !slices.ContainsFunc(gone[0].OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Node" }) {
@@ -44,19 +48,6 @@ func findGoneNodes(_ context.Context, w *World) []Finding {
 		findings = append(findings, Finding{Object: p.String(), Evidence: evidence, Fix: deleteSlices(gone)})
 	}
 	return findings
-}
-
-// claimsOfPool names the claims that have devices of a pool.
-func (w *World) claimsOfPool(p *pool) []string {
-	var names []string
-	for _, claim := range w.Claims {
-		if claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
-			return result.Driver == p.driver && result.Pool == p.name
-		}) {
-			names = append(names, claim.Namespace+"/"+claim.Name)
-		}
-	}
-	return names
 }
 
 func findNodesNotReady(_ context.Context, w *World) []Finding {

@@ -59,7 +59,8 @@ func writeFindings(out io.Writer, summary string, findings []Finding, skipped []
 			end++
 		}
 		first := &findings[begin]
-		fmt.Fprintf(&text, "\n%s %s (%d): %s\n", strings.ToUpper(string(first.Level)), first.Check, end-begin, titleOf(first.Check))
+		of := slices.IndexFunc(checks, func(c check) bool { return c.name == first.Check })
+		fmt.Fprintf(&text, "\n%s %s (%d): %s\n", strings.ToUpper(string(first.Level)), first.Check, end-begin, checks[of].title)
 		for i := begin; i < min(end, begin+mostShown); i++ {
 			fmt.Fprintf(&text, "  %s: %s\n    %s\n", findings[i].Object, findings[i].Evidence, findings[i].Fix)
 		}

@@ -21,7 +21,17 @@ type tainted struct {
 // findTaints finds devices that taints keep Pods away from. That is a problem if a claim has one of them.
 func findTaints(_ context.Context, w *World) []Finding {
 	known := map[string]*tainted{}
-	users := w.usersOfDevices()
+	users := map[string][]string{}
+	for _, claim := range w.Claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			id := result.Driver + "/" + result.Pool + "/" + result.Device
+			users[id] = append(users[id], "claim "+keyOf(claim))
+		}
+	}
 	for _, device := range w.listDevices() {
 		for _, taint := range w.cluster.TaintsOf(device.pool.driver, device.pool.name, device.Device) {
 			key := device.pool.driver + "\n" + usage.DescribeTaint(&taint)
@@ -51,36 +61,15 @@ func fixTaint(taint *inventory.Taint, slice *resourcev1.ResourceSlice) string {
 	return "kubectl get resourceslice " + slice.Name + " -o yaml # the driver has set the taint: its log says why"
 }
 
-// usersOfDevices names the claims that have each device.
-func (w *World) usersOfDevices() map[string][]string {
-	users := map[string][]string{}
-	for _, claim := range w.Claims {
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		for i := range claim.Status.Allocation.Devices.Results {
-			result := &claim.Status.Allocation.Devices.Results[i]
-			id := result.Driver + "/" + result.Pool + "/" + result.Device
-			users[id] = append(users[id], "claim "+keyOf(claim))
-		}
-	}
-	return users
-}
-
 // findIdleRules finds DeviceTaintRules that select none of the published devices.
 func findIdleRules(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for i := range w.Rules {
 		rule := &w.Rules[i]
-		if !w.selectsAnyDevice(rule) {
+		isSelected := func(device published) bool { return rule.Selects(device.pool.driver, device.pool.name, device.Name) }
+		if !slices.ContainsFunc(w.listDevices(), isSelected) {
 			findings = append(findings, Finding{Level: Hint, Object: rule.Taint.Rule, Evidence: "the taint " + usage.DescribeTaint(&rule.Taint) + " is on no device", Fix: "kubectl delete devicetaintrule " + rule.Taint.Rule})
 		}
 	}
 	return findings
-}
-
-func (w *World) selectsAnyDevice(rule *inventory.TaintRule) bool {
-	return slices.ContainsFunc(w.listDevices(), func(device published) bool {
-		return rule.Selects(device.pool.driver, device.pool.name, device.Name)
-	})
 }

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // New makes the command.
@@ -105,6 +107,9 @@ func readStory(ctx context.Context, reader *reading.Reader, namespace, name stri
 		claims, err := reader.Claims(ctx, namespace)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(reader.Unseen(), func(unseen reading.Unseen) bool { return !unseen.IsForbidden }) {
+			return nil, groupclient.ErrUnserved
 		}
 		return nil, steps.ExplainMissing(namespace, name, claims)
 	}

@@ -94,7 +94,11 @@ func nounOf(pods []string) string {
 func (s *Story) describeStory(now time.Time) string {
 	lines := []string{s.describeState(now)}
 	if s.State == usage.Waiting {
-		lines = append(lines, fmt.Sprintf("  %s%s for it: kubectl dra why %s -n %s", nounOf(s.Pods), strings.Join(s.Pods, ", ")+waitOrWaits(s.Pods), s.Pods[0], s.Namespace))
+		verb := "wait"
+		if len(s.Pods) == 1 {
+			verb = "waits"
+		}
+		lines = append(lines, fmt.Sprintf("  %s%s %s for it: kubectl dra why %s -n %s", nounOf(s.Pods), strings.Join(s.Pods, ", "), verb, s.Pods[0], s.Namespace))
 	}
 	if s.Reason != "" {
 		lines = append(lines, "  "+s.Reason)
@@ -113,11 +117,4 @@ func (s *Story) describeStory(now time.Time) string {
 		lines = append(lines, "  finalizers: "+strings.Join(s.Finalizers, ", "))
 	}
 	return strings.Join(lines, "\n") + "\n"
-}
-
-func waitOrWaits(pods []string) string {
-	if len(pods) == 1 {
-		return " waits"
-	}
-	return " wait"
 }

@@ -34,7 +34,8 @@ The state of a claim is the worst of its devices for its Pods:
   failing    a device cannot be prepared, or its driver reports that it is not ready
   unhealthy  the kubelet reports that a device is not healthy
   tainted    a device has a taint that keeps Pods away: NoSchedule or NoExecute
-  gone       no ResourceSlice publishes a device any more`,
+  gone       no ResourceSlice publishes a device any more: it has gone, or its
+             driver is not registered on the node`,
 		Example: `  # The claims of your namespace
   kubectl dra claims
 
@@ -64,7 +65,8 @@ func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 		for _, pod := range claim.Pods {
 			found["pod/"+pod] = true
 		}
-		if q.SelectsState(claim.State) && selectsAnyDevice(q, claim) {
+		hasDevice := len(claim.Devices) == 0 && q.SelectsDevice(nil) || slices.ContainsFunc(claim.Devices, q.SelectsDevice)
+		if q.SelectsState(claim.State) && hasDevice {
 			chosen = append(chosen, claim)
 		}
 	}
@@ -74,10 +76,6 @@ func chooseClaims(q *listing.Question, cluster *usage.Cluster) *listing.Answer {
 	}
 	a.Missing = findMissing(q, cluster, found)
 	return a
-}
-
-func selectsAnyDevice(q *listing.Question, claim *usage.Claim) bool {
-	return len(claim.Devices) == 0 && q.SelectsDevice(nil) || slices.ContainsFunc(claim.Devices, q.SelectsDevice)
 }
 
 // countByState counts claims by their states: "3 claims: 2 prepared, 1 waiting".

@@ -173,8 +173,15 @@ func newTable(found []Device, columns []string, now time.Time) *output.Rows {
 		if d.Shared {
 			used = output.Percent(float64(d.Used))
 		}
+		since := output.None
+		switch {
+		case d.Since != nil:
+			since = duration.HumanDuration(now.Sub(*d.Since))
+		case len(d.Claims) > 0 || d.State == inventory.Tainted:
+			since = "<unknown>"
+		}
 		cells := []string{
-			cmp.Or(d.Node, "<shared>"), d.Driver, d.Pool, name, d.State.String(), describeSince(d, now), output.OrNone(used), output.OrNone(d.Product),
+			cmp.Or(d.Node, "<shared>"), d.Driver, d.Pool, name, d.State.String(), since, output.OrNone(used), output.OrNone(d.Product),
 			output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
 		}
 		for _, attribute := range columns {
@@ -190,14 +197,4 @@ func newTable(found []Device, columns []string, now time.Time) *output.Rows {
 		}
 	}
 	return rows
-}
-
-func describeSince(d *Device, now time.Time) string {
-	switch {
-	case d.Since != nil:
-		return duration.HumanDuration(now.Sub(*d.Since))
-	case len(d.Claims) > 0 || d.State == inventory.Tainted:
-		return "<unknown>"
-	}
-	return output.None
 }

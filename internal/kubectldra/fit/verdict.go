@@ -64,8 +64,12 @@ func newVerdict(ctx context.Context, scheduler *simulator.Scheduler, pod *corev1
 		v.Reason, v.Details = reasons[0], reasons[1:]
 		if eviction := scheduler.FindEviction(ctx, pod, bound); eviction != nil {
 			v.Evict = &Evict{Node: eviction.Node}
-			for _, victim := range eviction.Pods {
-				v.Evict.Pods = append(v.Evict.Pods, Victim{victim.Namespace, victim.Name, priorityOf(victim)})
+			for _, pod := range eviction.Pods {
+				victim := Victim{Namespace: pod.Namespace, Name: pod.Name}
+				if pod.Spec.Priority != nil {
+					victim.Priority = *pod.Spec.Priority
+				}
+				v.Evict.Pods = append(v.Evict.Pods, victim)
 			}
 		}
 		return v
@@ -80,13 +84,6 @@ func newVerdict(ctx context.Context, scheduler *simulator.Scheduler, pod *corev1
 		}
 	}
 	return v
-}
-
-func priorityOf(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }
 
 // unconsidered names the rules of a Pod that are not considered.
@@ -123,7 +120,11 @@ func printVerdicts(f *printing.Frame, verdicts []*Verdict) error {
 	for _, v := range verdicts {
 		if v.Fits {
 			fitting++
-			table.Add(v.Namespace, v.Pod, output.OrNone(v.Node), output.OrNone(v.deviceNames()...))
+			names := make([]string, len(v.Devices))
+			for i, d := range v.Devices {
+				names[i] = d.Request + "=" + d.Driver + "/" + d.Pool + "/" + d.Device
+			}
+			table.Add(v.Namespace, v.Pod, output.OrNone(v.Node), output.OrNone(names...))
 		}
 	}
 	text := fmt.Sprintf("All %d Pods fit.\n\n", len(verdicts))
@@ -157,14 +158,6 @@ func describeUnfit(verdicts []*Verdict) string {
 		text += fmt.Sprintf("and %d more, for the same reasons\n", more)
 	}
 	return text
-}
-
-func (v *Verdict) deviceNames() []string {
-	names := make([]string, len(v.Devices))
-	for i, d := range v.Devices {
-		names[i] = d.Request + "=" + d.Driver + "/" + d.Pool + "/" + d.Device
-	}
-	return names
 }
 
 // describeFit says it in sentences.

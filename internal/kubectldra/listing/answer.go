@@ -37,16 +37,6 @@ type Row struct {
 	Released func() Row
 }
 
-// isShownAs reports whether two rows differ in nothing but their ages.
-func (a *Answer) isShownAs(row, other Row) bool {
-	for i, column := range a.Columns {
-		if column.Name != "since" && row.Cells[i] != other.Cells[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // Print prints the answer for people: its title, and some of its rows below.
 func (a *Answer) Print(out io.Writer, rows []Row, layout output.Layout) error {
 	table := &output.Rows{Columns: a.Columns}

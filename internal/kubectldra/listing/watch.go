@@ -24,7 +24,10 @@ func (l *lister) watch(ctx context.Context) error {
 		f.screen = screen.Of(l.Out)
 	}
 	err := live.Run(ctx, func() error { return f.update(live.Changes(), func() usage.Objects { return l.objectsOf(live) }) })
-	return errors.Join(err, f.closeScreen())
+	if f.screen == nil {
+		return err
+	}
+	return errors.Join(err, f.screen.Close())
 }
 
 // objectsOf are the objects as they are now. What the user may not read is left out.
@@ -100,7 +103,12 @@ func (f *follower) changedRows(answer *Answer) []Row {
 	var changed []Row
 	for _, row := range answer.Rows {
 		f.shown[row.Key] = row
-		if old, known := before[row.Key]; !known || !answer.isShownAs(old, row) {
+		old, known := before[row.Key]
+		hasChanged := !known
+		for i, column := range answer.Columns {
+			hasChanged = hasChanged || column.Name != "since" && row.Cells[i] != old.Cells[i]
+		}
+		if hasChanged {
 			changed = append(changed, row)
 		}
 	}
@@ -130,11 +138,4 @@ func (f *follower) redraw(answer *Answer) error {
 		}
 	}
 	return f.screen.Show(text.String() + note.String())
-}
-
-func (f *follower) closeScreen() error {
-	if f.screen == nil {
-		return nil
-	}
-	return f.screen.Close()
 }

@@ -128,7 +128,13 @@ func sumUpNodes(c *selecting.Cluster, chosen *selecting.Flags, names []string) [
 			sums[of] = sum
 			all = append(all, sum)
 		}
-		sum.addDevice(d)
+		if d.State == inventory.Gone {
+			sum.Gone++
+		} else {
+			sum.Devices[d.State]++
+		}
+		_, pods := clusterdevices.ClaimsAndPods(d.Claims)
+		sum.Pods = append(sum.Pods, pods...)
 	}
 	found := make([]Node, len(all))
 	for i, sum := range all {
@@ -137,16 +143,6 @@ func sumUpNodes(c *selecting.Cluster, chosen *selecting.Flags, names []string) [
 		found[i] = *sum
 	}
 	return found
-}
-
-func (n *Node) addDevice(d *clusterdevices.Device) {
-	if d.State == inventory.Gone {
-		n.Gone++
-	} else {
-		n.Devices[d.State]++
-	}
-	_, pods := clusterdevices.ClaimsAndPods(d.Claims)
-	n.Pods = append(n.Pods, pods...)
 }
 
 func newTable(found []Node, columns []string) *output.Rows {

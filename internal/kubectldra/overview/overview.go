@@ -76,25 +76,37 @@ func summarizeDevices(c *selecting.Cluster, chosen *selecting.Flags, labels []st
 	var counts inventory.Counts
 	found := &problems{cluster: c}
 	for _, item := range taken.Items {
+		var values []string
+		for _, label := range labels {
+			values = append(values, c.Labels[item.Node][label])
+		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
 			if chosen.ChoosesPool(c, item.Node, pool.Driver) {
-				products.AddPool(groupOf(c.Labels[item.Node], labels), item.Node, pool)
-				addStates(&counts, pool)
+				products.AddPool(strings.Join(values, separator), item.Node, pool)
+				for j := range pool.Devices {
+					counts[pool.Devices[j].State]++
+				}
 				found.addPool(item, pool)
 			}
 		}
 	}
 	gone := slices.DeleteFunc(slices.Clone(taken.Gone), func(d inventory.GoneDevice) bool { return !chosen.ChoosesPool(c, d.Node, d.Driver) })
 	for i := range gone {
-		found.addGone(&gone[i])
+		d := &gone[i]
+		_, pods := clusterdevices.ClaimsAndPods(d.Claims)
+		found.note(goneDevices, "claims have devices that "+d.Driver+" publishes no more", cmp.Or(d.Node, "pool "+d.Pool), "kubectl dra devices --state gone", 1, pods...)
 	}
 	found.addWaitingPods()
 	sorted, totals := found.sorted(), products.Sorted()
 	if len(totals)+len(sorted) == 0 {
 		return &selecting.Answer{Headline: chosen.DescribeNothing(c)}
 	}
-	a := &selecting.Answer{Headline: selecting.DescribeCounts(&counts, len(gone)) + describeNumber(sorted), Objects: objectsOf(totals, sorted)}
+	number := "No problems"
+	if len(sorted) > 0 {
+		number = cli.CountWith(len(sorted), "problem", "problems")
+	}
+	a := &selecting.Answer{Headline: selecting.DescribeCounts(&counts, len(gone)) + ". " + number, Objects: objectsOf(totals, sorted)}
 	if len(totals) > 0 {
 		a.Tables = append(a.Tables, productTable(totals, labels, isGivenLabels))
 	}
@@ -102,12 +114,6 @@ func summarizeDevices(c *selecting.Cluster, chosen *selecting.Flags, labels []st
 		a.Tables = append(a.Tables, problemTable(sorted))
 	}
 	return a
-}
-
-func addStates(counts *inventory.Counts, pool *inventory.Pool) {
-	for i := range pool.Devices {
-		counts[pool.Devices[i].State]++
-	}
 }
 
 // objectsOf are the answer for programs.
@@ -127,13 +133,6 @@ func objectsOf(totals []clusterdevices.ProductTotal, sorted []Problem) []any {
 	return objects
 }
 
-func describeNumber(sorted []Problem) string {
-	if len(sorted) == 0 {
-		return ". No problems"
-	}
-	return ". " + cli.CountWith(len(sorted), "problem", "problems")
-}
-
 // findNodePoolLabel returns the first label of node pools that any node has, or none.
 func findNodePoolLabel(c *selecting.Cluster) []string {
 	for _, label := range nodePoolLabels {
@@ -144,15 +143,6 @@ func findNodePoolLabel(c *selecting.Cluster) []string {
 		}
 	}
 	return nil
-}
-
-// groupOf joins the values of labels.
-func groupOf(node map[string]string, labels []string) string {
-	var values []string
-	for _, label := range labels {
-		values = append(values, node[label])
-	}
-	return strings.Join(values, separator)
 }
 
 func productTable(totals []clusterdevices.ProductTotal, labels []string, isGivenLabels bool) *output.Rows {

@@ -114,11 +114,6 @@ func (p *problems) addDevice(device *inventory.Device, where string) {
 	}
 }
 
-func (p *problems) addGone(device *inventory.GoneDevice) {
-	_, pods := clusterdevices.ClaimsAndPods(device.Claims)
-	p.note(goneDevices, "claims have devices that "+device.Driver+" publishes no more", cmp.Or(device.Node, "pool "+device.Pool), "kubectl dra devices --state gone", 1, pods...)
-}
-
 // addWaitingPods adds the Pods with claims that are not scheduled.
 func (p *problems) addWaitingPods() {
 	for _, pod := range p.cluster.Pods {

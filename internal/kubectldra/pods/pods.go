@@ -32,7 +32,8 @@ The state of a device is, for its Pod:
   failing    the device cannot be prepared, or its driver reports that it is not ready
   unhealthy  the kubelet reports that the device is not healthy
   tainted    the device has a taint that keeps Pods away: NoSchedule or NoExecute
-  gone       no ResourceSlice publishes the device any more
+  gone       no ResourceSlice publishes the device any more: it has gone, or its
+             driver is not registered on the node
   ending     the Pod is being deleted
   ended      the Pod has ended`,
 		Example: `  # The devices of the Pods of your namespace

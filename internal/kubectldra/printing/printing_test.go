@@ -96,6 +96,7 @@ func TestValidate(t *testing.T) {
 func TestDescribeUnseen(t *testing.T) {
 	t.Parallel()
 	var told strings.Builder
-	Unseen(&told, []reading.Unseen{{Verb: "list", Resource: "pods", Namespace: "team", IsForbidden: true}, {Verb: "list", Resource: "deviceclasses"}})
-	require.Equal(t, "cannot list pods in namespace team: ask for the ClusterRole dra-viewer, or for the right to list them\nthe API server does not serve deviceclasses\n", told.String())
+	Unseen(&told, []reading.Unseen{{Verb: "list", Resource: "pods", Namespace: "team", IsForbidden: true}, {Verb: "list", Resource: "deviceclasses"}, {Verb: "list", Resource: "resourceslices"}})
+	require.Equal(t, "cannot list pods in namespace team: ask for the ClusterRole dra-viewer, or for the right to list them\n"+
+		"the API server does not serve resource.k8s.io/v1: use Kubernetes 1.34 or later, and do not switch the API off\n", told.String())
 }

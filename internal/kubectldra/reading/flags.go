@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // Flags are kubectl's flags that choose the cluster, the user and the namespace.
 type Flags struct {
 	config *genericclioptions.ConfigFlags
 	// client reaches the cluster, whatever the flags choose. It is nil outside of tests.
-	client kubernetes.Interface
+	client groupclient.Interface
 }
 
 // NewFlags makes flags that are not set.
@@ -37,7 +38,7 @@ func NewFlagsInto(kubeconfig, kubeContext, namespace *string) *Flags {
 }
 
 // NewFlagsOf makes flags of the cluster that a client reaches, with a default for the namespace. They read no files.
-func NewFlagsOf(client kubernetes.Interface, namespace string) *Flags {
+func NewFlagsOf(client groupclient.Interface, namespace string) *Flags {
 	f := NewFlagsInto(new(os.DevNull), new(string), &namespace)
 	f.client = client
 	return f
@@ -122,11 +123,8 @@ func (f *Flags) RESTConfig() (*rest.Config, error) {
 	return found, nil
 }
 
-// Client makes a client that reads protobuf, which halves the time for large clusters.
-func (f *Flags) Client() (kubernetes.Interface, error) {
-	if f.client != nil {
-		return f.client, nil
-	}
+// ProtobufConfig is the configuration of clients that read protobuf, which halves the time for large clusters.
+func (f *Flags) ProtobufConfig() (*rest.Config, error) {
 	config, err := f.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -134,11 +132,19 @@ func (f *Flags) Client() (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+	return config, nil
+}
+
+// Client makes a client of what the plugin reads.
+func (f *Flags) Client() (groupclient.Interface, error) {
+	if f.client != nil {
+		return f.client, nil
 	}
-	return client, nil
+	config, err := f.ProtobufConfig()
+	if err != nil {
+		return nil, err
+	}
+	return groupclient.NewForConfig(config)
 }
 
 // NewReader makes a Reader of the cluster.

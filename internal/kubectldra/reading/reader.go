@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // pageSize is how many objects one request asks for, as kubectl get does.
@@ -25,7 +25,7 @@ const pageSize = 500
 // Reader lists objects of a cluster, without their managed fields. What the user may not list, and what the
 // API server does not serve, is left out of the answer and remembered. Its methods may be called in parallel.
 type Reader struct {
-	client kubernetes.Interface
+	client groupclient.Interface
 
 	lock   sync.Mutex
 	unseen []Unseen
@@ -41,10 +41,10 @@ type Unseen struct {
 }
 
 // NewReaderOf makes a Reader of a client.
-func NewReaderOf(client kubernetes.Interface) *Reader { return &Reader{client: client} }
+func NewReaderOf(client groupclient.Interface) *Reader { return &Reader{client: client} }
 
 // Client is the client that the Reader reads with, for single objects and watches.
-func (r *Reader) Client() kubernetes.Interface { return r.client }
+func (r *Reader) Client() groupclient.Interface { return r.client }
 
 // Unseen returns what could not be read so far.
 func (r *Reader) Unseen() []Unseen {
@@ -96,7 +96,13 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		}
 		liftMemoryBudget()
 		return page, meta.EachListItem(page, func(object runtime.Object) error {
-			leaveOutUnused(object)
+			// What no answer needs is a good part of an object.
+			if accessor, err := meta.Accessor(object); err == nil {
+				accessor.SetManagedFields(nil)
+			}
+			if node, ok := object.(*corev1.Node); ok {
+				node.Status.Images = nil
+			}
 			return nil
 		})
 	})
@@ -111,16 +117,6 @@ func listPages[T any, L runtime.Object](ctx context.Context, r *Reader, asked re
 		return nil
 	})
 	return all, err
-}
-
-// leaveOutUnused frees what no answer needs and is a good part of an object.
-func leaveOutUnused(object runtime.Object) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	if node, ok := object.(*corev1.Node); ok {
-		node.Status.Images = nil
-	}
 }
 
 // Slices lists the ResourceSlices.

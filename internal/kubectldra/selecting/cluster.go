@@ -131,19 +131,17 @@ func (c *Cluster) ListDevices() []clusterdevices.Device {
 		return all
 	}
 	for i := range all {
-		all[i].State = stateByClaims(all[i].Claims)
+		all[i].State = inventory.Allocated
+		for _, claim := range all[i].Claims {
+			switch {
+			case claim.Failure != "":
+				all[i].State = inventory.Failing
+			case claim.Prepared && all[i].State != inventory.Failing:
+				all[i].State = inventory.Prepared
+			}
+		}
 	}
 	return all
-}
-
-func stateByClaims(claims []inventory.Claim) inventory.State {
-	switch {
-	case slices.ContainsFunc(claims, func(c inventory.Claim) bool { return c.Failure != "" }):
-		return inventory.Failing
-	case slices.ContainsFunc(claims, func(c inventory.Claim) bool { return c.Prepared }):
-		return inventory.Prepared
-	}
-	return inventory.Allocated
 }
 
 // AllocationTimes returns the time of the allocation of each claim, by namespace and name, as far as the API keeps
@@ -151,11 +149,8 @@ func stateByClaims(claims []inventory.Claim) inventory.State {
 func (c *Cluster) AllocationTimes() map[string]time.Time {
 	scheduled := map[string]time.Time{}
 	for _, pod := range c.Pods {
-		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
-		})
-		if at >= 0 {
-			scheduled[pod.Namespace+"/"+pod.Name] = pod.Status.Conditions[at].LastTransitionTime.Time
+		if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
+			scheduled[pod.Namespace+"/"+pod.Name] = condition.LastTransitionTime.Time
 		}
 	}
 	times := map[string]time.Time{}
@@ -167,22 +162,15 @@ func (c *Cluster) AllocationTimes() map[string]time.Time {
 		if stored := claim.Status.Allocation.AllocationTimestamp; stored != nil {
 			at = stored.Time
 		} else {
-			at = earliest(facts.ConsumingPods(claim), func(pod string) time.Time { return scheduled[claim.Namespace+"/"+pod] })
+			for _, pod := range facts.ConsumingPods(claim) {
+				if known := scheduled[claim.Namespace+"/"+pod]; !known.IsZero() && (at.IsZero() || known.Before(at)) {
+					at = known
+				}
+			}
 		}
 		if !at.IsZero() {
 			times[claim.Namespace+"/"+claim.Name] = at
 		}
 	}
 	return times
-}
-
-// earliest returns the first of the times that are known.
-func earliest(pods []string, timeOf func(pod string) time.Time) time.Time {
-	var first time.Time
-	for _, pod := range pods {
-		if at := timeOf(pod); !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
-		}
-	}
-	return first
 }

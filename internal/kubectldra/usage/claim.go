@@ -73,7 +73,11 @@ func (c *Cluster) DescribeClaim(claim *resourcev1.ResourceClaim) *Claim {
 // claimStatus is the status of a claim, which is the worst of its devices for its Pods.
 func (c *Cluster) claimStatus(claim *resourcev1.ResourceClaim) status {
 	if claim.DeletionTimestamp != nil {
-		return status{Ending, deletionTime(&claim.ObjectMeta), describeEnding(claim)}
+		reason := "waits for finalizers " + strings.Join(claim.Finalizers, ", ")
+		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+			reason += ", while it is reserved for " + strings.Join(pods, ", ")
+		}
+		return status{Ending, deletionTime(&claim.ObjectMeta), reason}
 	}
 	if claim.Status.Allocation == nil {
 		return status{Unused, timeOrNil(&claim.CreationTimestamp), "no Pod names the claim"}
@@ -85,6 +89,9 @@ func (c *Cluster) claimStatus(claim *resourcev1.ResourceClaim) status {
 	worst := status{Unused, nil, ""}
 	for _, consumer := range claim.Status.ReservedFor {
 		worst = worseOf(worst, c.consumerStatus(claim, consumer, allocated))
+	}
+	if worst.state == Failing {
+		return worst // it says more than that a device is gone
 	}
 	return c.worseOfDevices(claim, worst)
 }
@@ -111,7 +118,7 @@ func (c *Cluster) consumerStatus(claim *resourcev1.ResourceClaim, consumer resou
 // worseOfDevices is a status, or that of a device that is worse whoever has it.
 func (c *Cluster) worseOfDevices(claim *resourcev1.ResourceClaim, found status) status {
 	for i := range claim.Status.Allocation.Devices.Results {
-		found = worseOf(found, c.problemOf(&claim.Status.Allocation.Devices.Results[i]))
+		found = worseOf(found, c.problemOf(facts.NodeOf(claim), &claim.Status.Allocation.Devices.Results[i]))
 	}
 	return found
 }
@@ -121,12 +128,4 @@ func worseOf(a, b status) status {
 		return b
 	}
 	return a
-}
-
-func describeEnding(claim *resourcev1.ResourceClaim) string {
-	text := "waits for finalizers " + strings.Join(claim.Finalizers, ", ")
-	if pods := facts.ConsumingPods(claim); len(pods) > 0 {
-		text += ", while it is reserved for " + strings.Join(pods, ", ")
-	}
-	return text
 }

@@ -54,7 +54,10 @@ func NewCluster(objects Objects) *Cluster {
 		slices: map[poolID][]*resourcev1.ResourceSlice{}, pools: map[poolID]map[string]published{},
 		known: why.NewCluster(objects.Claims, objects.Failures),
 	}
-	c.claims = c.known.Claims
+	c.claims, c.known.Slices = c.known.Claims, objects.Slices
+	if objects.IsWithoutSlices {
+		c.known.Unread = []string{"resourceslices"}
+	}
 	for _, pod := range objects.Pods {
 		c.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
 		for _, key := range facts.ClaimKeys(pod) {
@@ -96,7 +99,14 @@ func (c *Cluster) findDevice(id poolID, name string) (published, bool) {
 	devices, known := c.pools[id]
 	if !known {
 		devices = map[string]published{}
-		for _, slice := range newestSlices(c.slices[id]) {
+		var newest int64
+		for _, slice := range c.slices[id] {
+			newest = max(newest, slice.Spec.Pool.Generation)
+		}
+		for _, slice := range c.slices[id] {
+			if slice.Spec.Pool.Generation < newest {
+				continue
+			}
 			for i := range slice.Spec.Devices {
 				devices[slice.Spec.Devices[i].Name] = published{&slice.Spec.Devices[i], slice}
 			}
@@ -111,14 +121,6 @@ func (c *Cluster) findDevice(id poolID, name string) (published, bool) {
 func (c *Cluster) HasDevice(result *resourcev1.DeviceRequestAllocationResult) bool {
 	_, isPublished := c.findDevice(poolID{result.Driver, result.Pool}, result.Device)
 	return isPublished
-}
-
-func newestSlices(all []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
-	var newest int64
-	for _, slice := range all {
-		newest = max(newest, slice.Spec.Pool.Generation)
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Pool.Generation < newest })
 }
 
 // TaintsOf returns the taints of a device that keep Pods away: those of its driver and those of rules.

@@ -70,7 +70,13 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 	if facts.IsTerminal(pod) {
 		return status{Ended, endTime(pod), "the Pod has ended: " + string(pod.Status.Phase)}
 	}
-	if found := c.problemOf(result); found.state != "" {
+	start := facts.PodCondition(pod, corev1.PodReadyToStartContainers)
+	failure := ""
+	if start.Status != corev1.ConditionTrue && pod.Status.Phase != corev1.PodRunning {
+		failure = c.known.ExplainPrepareFailure(pod)
+	}
+	// The failure of a Pod that cannot start says more than that its device is gone.
+	if found := c.problemOf(pod.Spec.NodeName, result); found.state != "" && (found.state != Gone || failure == "") {
 		return found
 	}
 	if message := clusterdevices.UnhealthyMessage(pod, podClaim, claim, result); message != "" {
@@ -80,7 +86,7 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 	if ready != nil && ready.Status == metav1.ConditionFalse {
 		return status{Failing, timeOrNil(&ready.LastTransitionTime), cmp.Or(ready.Message, ready.Reason)}
 	}
-	if start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); start.Status == corev1.ConditionTrue {
+	if start.Status == corev1.ConditionTrue {
 		return status{Prepared, timeOrNil(&start.LastTransitionTime), ""}
 	}
 	if pod.Status.Phase == corev1.PodRunning {
@@ -89,21 +95,31 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 	if ready != nil && ready.Status == metav1.ConditionTrue {
 		return status{Prepared, timeOrNil(&ready.LastTransitionTime), ""}
 	}
-	if failure := c.known.PrepareFailure(pod); failure != "" {
-		return status{Failing, firstSeen(c.known.Failures[pod.UID]), failure}
+	if failure != "" {
+		event := c.known.Failures[pod.UID]
+		since := facts.LastSeen(event).UTC()
+		if !event.FirstTimestamp.IsZero() {
+			since = event.FirstTimestamp.UTC()
+		}
+		return status{Failing, &since, failure}
 	}
 	return status{Allocated, allocationTime(claim, pod), ""}
 }
 
-// problemOf is the status of a device that has gone or that is tainted, whoever has it. Otherwise its state is empty.
-func (c *Cluster) problemOf(result *resourcev1.DeviceRequestAllocationResult) status {
+// problemOf is the status of a device that has gone or that is tainted, whoever has it on a node, if that is known.
+// Otherwise its state is empty.
+func (c *Cluster) problemOf(node string, result *resourcev1.DeviceRequestAllocationResult) status {
 	id := poolID{result.Driver, result.Pool}
 	found, isPublished := c.findDevice(id, result.Device)
 	if !isPublished {
 		if c.IsWithoutSlices {
 			return status{}
 		}
-		return status{Gone, nil, "no ResourceSlice publishes the device any more"}
+		silence := ""
+		if node != "" {
+			silence = c.known.DescribeSilentDriver(result.Driver, node)
+		}
+		return status{Gone, nil, cmp.Or(silence, "no ResourceSlice publishes the device any more")}
 	}
 	if taints := c.TaintsOf(result.Driver, result.Pool, found.device); len(taints) > 0 {
 		return status{Tainted, timeOrNil(&metav1.Time{Time: taints[0].TimeAdded}), DescribeTaint(&taints[0])}
@@ -144,13 +160,6 @@ func allocationTime(claim *resourcev1.ResourceClaim, pod *corev1.Pod) *time.Time
 		return nil
 	}
 	return timeOrNil(&scheduled.LastTransitionTime)
-}
-
-func firstSeen(event *corev1.Event) *time.Time {
-	if event.FirstTimestamp.IsZero() {
-		return new(facts.LastSeen(event).UTC())
-	}
-	return timeOrNil(&event.FirstTimestamp)
 }
 
 // endTime is when the last container of a Pod ended.

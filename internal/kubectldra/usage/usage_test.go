@@ -100,6 +100,37 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, usage.Allocated, c.DescribeClaim(worldtest.Claim("left", "b", []string{"gpu-1"}, "left")).State)
 }
 
+// TestSilentDriver: a device is gone because its driver publishes nothing on the node, and a Pod that cannot start for it
+// has the kubelet's words.
+func TestSilentDriver(t *testing.T) {
+	t.Parallel()
+	const silence = "driver " + worldtest.Driver + " publishes no devices on node a: is its plugin running there?"
+	runs, waits := worldtest.Pod("train", "a", "train", worldtest.Prepared), worldtest.Pod("serve", "a", "serve")
+	event := worldtest.Failure("serve")
+	objects := []any{
+		worldtest.Slice("b", "gpu-0"), runs, waits, event,
+		worldtest.Claim("train", "a", []string{"gpu-0"}, "train"), worldtest.Claim("serve", "a", []string{"gpu-1"}, "serve"),
+	}
+	find := func(objects ...any) (pods, claims map[string]string) {
+		c := usage.NewCluster(read(t, objects...))
+		pods, claims = map[string]string{}, map[string]string{}
+		for _, use := range c.ListUses() {
+			pods[use.Pod] = string(use.State) + ": " + use.Reason
+		}
+		for _, claim := range c.ListClaims() {
+			claims[claim.Name] = string(claim.State) + ": " + claim.Reason
+		}
+		return pods, claims
+	}
+	pods, claims := find(objects...)
+	require.Equal(t, map[string]string{"train": "gone: " + silence, "serve": "failing: " + event.Message + ": " + silence}, pods)
+	require.Equal(t, pods, claims)
+
+	pods, claims = find(append(objects, worldtest.Slice("a", "gpu-7"))...)
+	require.Equal(t, map[string]string{"train": "gone: no ResourceSlice publishes the device any more", "serve": "failing: " + event.Message}, pods)
+	require.Equal(t, pods, claims)
+}
+
 // TestConditions: the word of a driver counts, and a taint of a rule as one of the driver.
 func TestConditions(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
@@ -46,7 +45,7 @@ func (q *question) resolve(ctx context.Context, subjects []subject, selector str
 	for _, named := range subjects {
 		switch named.kind {
 		case podKind:
-			pod, err := cluster.GetPod(ctx, client, q.namespace, named.name)
+			pod, err := reading.GetPod(ctx, client, q.namespace, named.name)
 			if err != nil {
 				return err
 			}
@@ -94,7 +93,12 @@ func (q *question) resolveWorkload(ctx context.Context, named subject, isOnly bo
 // findReasons reads what the answers need, and answers.
 func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 	seen := &snapshot.Snapshot{Reader: q.reader, Namespace: q.namespace}
-	asked := slices.Concat(q.pods, q.usersOfClaims())
+	asked := slices.Clone(q.pods)
+	for _, pod := range q.podsOfClaim {
+		if slices.ContainsFunc(q.claims, func(claim *resourcev1.ResourceClaim) bool { return facts.NamesClaim(pod, claim) }) {
+			asked = append(asked, pod)
+		}
+	}
 	isUnscheduled := func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" && !facts.IsTerminal(pod) }
 	if slices.ContainsFunc(asked, isUnscheduled) {
 		if err := seen.ReadForScheduling(ctx, &simulator.World{}); err != nil {
@@ -133,12 +137,6 @@ func (q *question) answerBy(ctx context.Context, seen *snapshot.Snapshot, events
 		answers = append(answers, known.AnswerClaim(ctx, claim, q.podsOfClaim))
 	}
 	return answers, slices.ContainsFunc(answers, func(a *why.Answer) bool { return a.Fits })
-}
-
-func (q *question) usersOfClaims() []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(q.podsOfClaim), func(pod *corev1.Pod) bool {
-		return !slices.ContainsFunc(q.claims, func(claim *resourcev1.ResourceClaim) bool { return facts.NamesClaim(pod, claim) })
-	})
 }
 
 func nodesOf(pods []*corev1.Pod) []string {

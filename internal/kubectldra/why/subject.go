@@ -10,7 +10,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // subject is what the user names: a kind and a name.
@@ -86,7 +87,7 @@ func (w *workload) describeEmpty() string {
 }
 
 // getWorkload reads a workload.
-func getWorkload(ctx context.Context, client kubernetes.Interface, namespace string, named subject) (*workload, error) {
+func getWorkload(ctx context.Context, client groupclient.Interface, namespace string, named subject) (*workload, error) {
 	w := &workload{subject: named}
 	var err error
 	switch apps := client.AppsV1(); named.kind {

@@ -101,7 +101,7 @@ func checkPlugin(t *testing.T, dist, archive string) {
 	info, err := os.Lstat(filepath.Join(dir, "kubectl-dra"))
 	require.NoError(t, err)
 	require.True(t, info.Mode().IsRegular(), "krew unpacks no links")
-	require.LessOrEqual(t, info.Size(), int64(60<<20))
+	require.LessOrEqual(t, info.Size(), int64(57_000_000))
 }
 
 func TestVersions(t *testing.T) {

@@ -37,6 +37,9 @@ var conditionRanks = map[corev1.PodConditionType]int{
 	corev1.PodReady:                  rankReady,
 }
 
+// eventRanks are those of events by their reasons.
+var eventRanks = map[string]int{"FailedScheduling": rankUnscheduled, "Scheduled": rankBound}
+
 // completed is the reason of conditions of a Pod that has ended.
 const completed = "PodCompleted"
 
@@ -49,16 +52,6 @@ func rankOfCondition(c *corev1.PodCondition) int {
 		return rank
 	case c.Type == corev1.PodScheduled:
 		return rankUnscheduled
-	}
-	return rankWaiting
-}
-
-func rankOfEvent(event *corev1.Event) int {
-	switch event.Reason {
-	case "FailedScheduling":
-		return rankUnscheduled
-	case "Scheduled":
-		return rankBound
 	}
 	return rankWaiting
 }

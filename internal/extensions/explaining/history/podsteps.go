@@ -54,12 +54,6 @@ func containerSteps(object string, statuses []corev1.ContainerStatus, started, e
 	return steps
 }
 
-func hasRunContainers(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
-		return status.State.Terminated != nil && !status.State.Terminated.StartedAt.IsZero()
-	})
-}
-
 // timeOrNil is a time, or nil if there is none.
 func timeOrNil(at *metav1.Time) *time.Time {
 	if at.IsZero() {

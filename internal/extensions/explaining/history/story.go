@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,9 @@ func (s *Story) ListSteps() []Step {
 			continue
 		}
 		objects[pod.UID] = "Pod " + pod.Name
+		hasRun := func(status corev1.ContainerStatus) bool {
+			return status.State.Terminated != nil && !status.State.Terminated.StartedAt.IsZero()
+		}
 		prepared := Step{What: "prepared", Detail: "for pods/" + pod.Name, rank: rankPrepared}
 		switch start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); {
 		case start.Status == corev1.ConditionTrue:
@@ -59,7 +63,7 @@ func (s *Story) ListSteps() []Step {
 		case pod.Status.Phase == corev1.PodRunning:
 			prepared.Detail += ", which runs: the Pod does not say when"
 			steps = append(steps, prepared)
-		case facts.IsTerminal(pod) && hasRunContainers(pod):
+		case facts.IsTerminal(pod) && slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun):
 			// The kubelet has the drivers unprepare before it writes that a Pod has ended.
 			steps = append(steps, Step{Time: timeOrNil(&start.LastTransitionTime), What: "unprepared", Detail: "for pods/" + pod.Name + ", which has ended", rank: rankAfter})
 		}
@@ -71,7 +75,11 @@ func (s *Story) ListSteps() []Step {
 			if event.Count > 1 {
 				message += fmt.Sprintf(" (%d times)", event.Count)
 			}
-			steps = append(steps, Step{Time: new(facts.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
+			rank, isRanked := eventRanks[event.Reason]
+			if !isRanked {
+				rank = rankWaiting
+			}
+			steps = append(steps, Step{Time: new(facts.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rank})
 		}
 	}
 	orderSteps(steps)

@@ -163,8 +163,28 @@ func (s *Sidecar) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 		}
 		live.Claims[key.Name] = claim // what was read is live
 	}
+	isOnNode := func(slice *resourcev1.ResourceSlice) bool {
+		if name := slice.Spec.NodeName; name != nil {
+			return *name == node.Name
+		}
+		shared := s.set.SharedPool(slice.Spec.Driver, slice.Spec.Pool.Name)
+		return shared != nil && shared.Selects(node)
+	}
+	published := templates.Slices{
+		Of: func(driver string) (has, known bool) {
+			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool {
+				return slice.Spec.Driver == driver && isOnNode(slice)
+			}), true
+		},
+		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
+			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool {
+				return slice.Spec.Driver == result.Driver && slice.Spec.Pool.Name == result.Pool &&
+					slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == result.Device })
+			})
+		},
+	}
 	return &plan.PodView{
-		Pod: pod, Node: node, Set: s.set, Driver: s.newDriver(node),
+		Pod: pod, Node: node, Set: s.set, Driver: templates.New(s.set, node, published, s.driverPods(node).BindTemplate),
 		Claims: plan.PodClaims{
 			Known: known,
 			Live:  live,
@@ -172,33 +192,6 @@ func (s *Sidecar) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 		},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
 	}
-}
-
-func (s *Sidecar) newDriver(node *corev1.Node) *templates.Driver {
-	return templates.New(s.set, node, templates.Slices{
-		Of: func(driver string) (has, known bool) {
-			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool {
-				return slice.Spec.Driver == driver && s.isOn(slice, node)
-			}), true
-		},
-		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
-			return slices.ContainsFunc(s.cluster.Slices, func(slice *resourcev1.ResourceSlice) bool { return hasDeviceOf(slice, result) })
-		},
-	}, s.driverPods(node).BindTemplate)
-}
-
-// isOn reports whether a slice is of a node, or of a pool that the node shares.
-func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
-	if name := slice.Spec.NodeName; name != nil {
-		return *name == node.Name
-	}
-	t := s.set.SharedPool(slice.Spec.Driver, slice.Spec.Pool.Name)
-	return t != nil && t.Selects(node)
-}
-
-func hasDeviceOf(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceRequestAllocationResult) bool {
-	return slice.Spec.Driver == result.Driver && slice.Spec.Pool.Name == result.Pool &&
-		slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == result.Device })
 }
 
 // describeUnregistered says why the drivers of a Pod have not registered with its node, or are down.
@@ -251,7 +244,14 @@ func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *
 			lines = append(lines, fmt.Sprintf("template %s does not select the node: %s", t.Name, unselected[0].Miss))
 			continue
 		}
-		lines = append(lines, s.describeTemplateWait(ctx, t, node)...)
+		if matches, err := s.set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
+			lines = append(lines, err.Error())
+		} else if !matches {
+			lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
+		}
+		if selector, ok := driverpods.SelectorOf(t); ok {
+			lines = append(lines, s.describeDriverPods(t, selector, node)...)
+		}
 	}
 	return lines
 }
@@ -271,20 +271,6 @@ func (s *Sidecar) DescribeSilence(driver string) []string {
 	var lines []string
 	for _, unselected := range selection.Of(of, maps.Values(s.cluster.Nodes)) {
 		lines = append(lines, fmt.Sprintf("template %s selects no node: %s", unselected.Template.Name, unselected.Miss))
-	}
-	return lines
-}
-
-// describeTemplateWait says what a template waits for on a node that it selects.
-func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template, node *corev1.Node) []string {
-	var lines []string
-	if matches, err := s.set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
-		lines = append(lines, err.Error())
-	} else if !matches {
-		lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
-	}
-	if selector, ok := driverpods.SelectorOf(t); ok {
-		lines = append(lines, s.describeDriverPods(t, selector, node)...)
 	}
 	return lines
 }

@@ -96,8 +96,17 @@ func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity)
 		return offered.Value
 	case policy == nil:
 		return *asked
-	case policy.ValidRange != nil && policy.ValidRange.Min != nil:
-		return roundUp(*asked, policy.ValidRange)
+	}
+	if valid := policy.ValidRange; valid != nil && valid.Min != nil {
+		switch {
+		case asked.Cmp(*valid.Min) < 0:
+			return *valid.Min
+		case asked.Cmp(*valid.Min) == 0, valid.Step == nil, valid.Step.Sign() <= 0:
+			return *asked
+		}
+		least, step := valid.Min.Value(), valid.Step.Value()
+		steps := (asked.Value() - least + step - 1) / step
+		return *resource.NewQuantity(least+steps*step, asked.Format)
 	}
 	for _, valid := range policy.ValidValues {
 		if asked.Cmp(valid) <= 0 {
@@ -121,19 +130,6 @@ func mostOf(offered *resourcev1.DeviceCapacity) resource.Quantity {
 		return offered.Value
 	}
 	return most
-}
-
-// roundUp rounds an amount up to the next step of a range.
-func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRange) resource.Quantity {
-	if asked.Cmp(*valid.Min) <= 0 || valid.Step == nil || valid.Step.Sign() <= 0 {
-		if asked.Cmp(*valid.Min) < 0 {
-			return *valid.Min
-		}
-		return asked
-	}
-	least, step := valid.Min.Value(), valid.Step.Value()
-	steps := (asked.Value() - least + step - 1) / step
-	return *resource.NewQuantity(least+steps*step, asked.Format)
 }
 
 // stateOf returns what the inventory says of a device, by what claims have now. The inventory is

@@ -24,14 +24,6 @@ type Missing struct {
 // Error names the object.
 func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
 
-// describeNearest names the object that may be meant.
-func (m *Missing) describeNearest() string {
-	if m.Nearest == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (there is %q)", m.Nearest)
-}
-
 // objectKey returns the key of an object with a namespace.
 func objectKey(namespace, name string) string { return namespace + "/" + name }
 

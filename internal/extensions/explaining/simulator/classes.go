@@ -43,25 +43,21 @@ func FindEmptyClasses(ctx context.Context, all []*resourcev1.DeviceClass, slices
 func (m *matcher) selectsAny(ctx context.Context, class *EmptyClass, selectors []selector, slices []*resourcev1.ResourceSlice) bool {
 	for _, slice := range slices {
 		for i := range slice.Spec.Devices {
-			if m.countPassed(ctx, class, selectors, slice.Spec.Driver, &slice.Spec.Devices[i]) == len(selectors) {
+			passed := 0
+			for ; passed < len(selectors); passed++ {
+				matches, err := m.matchesSelector(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors[passed])
+				if err != nil && class.Failure == "" {
+					class.Failure = err.Error()
+				}
+				if !matches {
+					break
+				}
+				class.Left[passed].Devices++
+			}
+			if passed == len(selectors) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// countPassed returns how many selectors a device matches, one after the other.
-func (m *matcher) countPassed(ctx context.Context, class *EmptyClass, selectors []selector, driver string, device *resourcev1.Device) int {
-	for i := range selectors {
-		matches, err := m.matchesSelector(ctx, driver, device, selectors[i])
-		if err != nil && class.Failure == "" {
-			class.Failure = err.Error()
-		}
-		if !matches {
-			return i
-		}
-		class.Left[i].Devices++
-	}
-	return len(selectors)
 }

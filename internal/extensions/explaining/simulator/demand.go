@@ -115,16 +115,12 @@ func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
 			if c.classes[exactly.DeviceClassName] == nil {
-				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName, c.nearestClass(exactly.DeviceClassName)})
+				nearest := suggest.Nearest(exactly.DeviceClassName, slices.Sorted(maps.Keys(c.classes)))
+				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName, nearest})
 			}
 		}
 	}
 	return nil
-}
-
-// nearestClass returns the name of a class that may be meant by one that does not exist.
-func (c *catalog) nearestClass(name string) string {
-	return suggest.Nearest(name, slices.Sorted(maps.Keys(c.classes)))
 }
 
 // encodeKind returns a text that is equal for Pods that fit on the same nodes.
@@ -161,6 +157,9 @@ func (d *demand) whyUnfit(node *corev1.Node) string {
 	if node.Spec.Unschedulable && !d.toleratesNodeTaint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "the node is cordoned"
 	}
+	keepsAway := func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}
 	untolerated, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, d.pod.Spec.Tolerations, keepsAway, true)
 	if found {
 		return "the Pod does not tolerate the taint " + untolerated.ToString()
@@ -191,10 +190,6 @@ func (d *demand) whyUnsupported(node *corev1.Node) string {
 
 func (d *demand) toleratesNodeTaint(taint corev1.Taint) bool {
 	return schedulinghelpers.TolerationsTolerateTaint(klog.Background(), d.pod.Spec.Tolerations, &taint, true)
-}
-
-func keepsAway(taint *corev1.Taint) bool {
-	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }
 
 // preferenceFor returns a score of a node, which is higher the more the Pod prefers the node.
@@ -234,17 +229,6 @@ func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
 		}}
 	}
 	return all
-}
-
-// countRanks returns how many alternatives the request with the most has.
-func (d *demand) countRanks() int {
-	most := 1
-	for _, claim := range d.pending {
-		for i := range claim.Spec.Devices.Requests {
-			most = max(most, len(claim.Spec.Devices.Requests[i].FirstAvailable))
-		}
-	}
-	return most
 }
 
 // claimsUpTo returns the pending claims with only the first alternatives of each request.

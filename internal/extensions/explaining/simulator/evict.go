@@ -38,7 +38,8 @@ func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod, bound []*
 			continue
 		}
 		trial := &eviction{Scheduler: s, node: n, demand: d, candidates: lower[n.object.Name], gone: map[types.UID]bool{}}
-		if victims := trial.findVictims(ctx); victims != nil && isBetter(victims, best) {
+		victims := trial.findVictims(ctx)
+		if victims != nil && (best == nil || cmp.Or(cmp.Compare(priorityOf(victims[0]), priorityOf(best.Pods[0])), cmp.Compare(len(victims), len(best.Pods))) < 0) {
 			best = &Eviction{n.object.Name, victims}
 		}
 		if tried++; tried == alwaysTried {
@@ -46,14 +47,6 @@ func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod, bound []*
 		}
 	}
 	return best
-}
-
-// isBetter reports whether Pods are less important than those of another node, or fewer.
-func isBetter(victims []*corev1.Pod, best *Eviction) bool {
-	if best == nil {
-		return true
-	}
-	return cmp.Or(cmp.Compare(priorityOf(victims[0]), priorityOf(best.Pods[0])), cmp.Compare(len(victims), len(best.Pods))) < 0
 }
 
 // eviction tries on one node without which of the candidates the demand fits.
@@ -93,11 +86,17 @@ func (e *eviction) findVictims(ctx context.Context) []*corev1.Pod {
 func (e *eviction) fits(ctx context.Context) bool {
 	trial := *e.node
 	trial.usage = e.node.clone()
+	stays := func(consumer resourcev1.ResourceClaimConsumerReference) bool { return !e.gone[consumer.UID] }
 	var freed []*resourcev1.AllocationResult
 	for _, pod := range e.candidates {
 		if e.gone[pod.UID] {
 			trial.remove(podRequests(pod), hostPortsOf(pod))
-			freed = append(freed, e.allocationsOf(pod)...)
+			for _, claim := range e.reservations()[pod.UID] {
+				// A claim of several Pods that go is freed with the first.
+				if !slices.ContainsFunc(claim.Status.ReservedFor, stays) && claim.Status.ReservedFor[0].UID == pod.UID {
+					freed = append(freed, claim.Status.Allocation)
+				}
+			}
 		}
 	}
 	for _, allocation := range freed {
@@ -113,19 +112,6 @@ func (e *eviction) fits(ctx context.Context) bool {
 	}
 	found, err := e.hasDevices(ctx, &trial, e.demand.pending)
 	return found && err == nil
-}
-
-// allocationsOf returns the allocations of the claims of a Pod that no Pod has that stays. A claim of
-// several Pods that go is among those of the first.
-func (e *eviction) allocationsOf(pod *corev1.Pod) []*resourcev1.AllocationResult {
-	var all []*resourcev1.AllocationResult
-	for _, claim := range e.reservations()[pod.UID] {
-		stays := func(consumer resourcev1.ResourceClaimConsumerReference) bool { return !e.gone[consumer.UID] }
-		if !slices.ContainsFunc(claim.Status.ReservedFor, stays) && claim.Status.ReservedFor[0].UID == pod.UID {
-			all = append(all, claim.Status.Allocation)
-		}
-	}
-	return all
 }
 
 // reservations maps Pods to the allocated claims that are reserved for them.

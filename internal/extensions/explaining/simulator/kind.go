@@ -32,7 +32,13 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	if known := s.kinds[d.kind]; known != nil {
 		return known
 	}
-	k := &kind{open: make([]queue, d.countRanks())}
+	ranks := 1 // as many as the request with the most alternatives has
+	for _, claim := range d.pending {
+		for i := range claim.Spec.Devices.Requests {
+			ranks = max(ranks, len(claim.Spec.Devices.Requests[i].FirstAvailable))
+		}
+	}
+	k := &kind{open: make([]queue, ranks)}
 	for i, n := range s.nodes {
 		if !d.fitsOn(n.object) {
 			continue

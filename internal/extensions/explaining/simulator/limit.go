@@ -37,31 +37,23 @@ func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceCla
 	return nil, nil
 }
 
-// nameAndAttribute returns the field of the constraint in the claim, and its attribute.
-func (l *limit) nameAndAttribute() (name, attribute string) {
-	if l.DistinctAttribute != nil {
-		return "distinctAttribute", string(*l.DistinctAttribute)
-	}
-	if l.MatchAttribute != nil {
-		return "matchAttribute", string(*l.MatchAttribute)
-	}
-	return "constraint", ""
-}
-
 // describeLimit says what the constraint leaves, and how many of the devices that the request may
 // have on all nodes have the attribute at all.
 func (l *limit) describeLimit(s *Supply) string {
-	name, attribute := l.nameAndAttribute()
+	name, attribute := "constraint", ""
+	values := "the same value"
+	switch {
+	case l.DistinctAttribute != nil:
+		name, attribute, values = "distinctAttribute", string(*l.DistinctAttribute), "different values"
+	case l.MatchAttribute != nil:
+		name, attribute = "matchAttribute", string(*l.MatchAttribute)
+	}
 	domain, key, _ := strings.Cut(attribute, "/")
 	having := 0
 	for _, d := range s.matching {
 		if d.hasFact("attributes", domain, key) {
 			having++
 		}
-	}
-	values := "the same value"
-	if l.DistinctAttribute != nil {
-		values = "different values"
 	}
 	text := fmt.Sprintf("%s %s: no node has %s with %s, the most is %d on node %s",
 		name, attribute, formatCount(s.wantedCount(), "device"), values, l.most, s.Nearest.Node)

@@ -6,13 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // Read reads the state of a cluster, and all of its Pods, of which the World has none yet.
-func Read(ctx context.Context, client kubernetes.Interface) (*World, []*corev1.Pod, error) {
+func Read(ctx context.Context, client groupclient.Interface) (*World, []*corev1.Pod, error) {
 	in := &World{IsLive: true}
 	all := metav1.ListOptions{ResourceVersion: "0"} // from the cache of the API server
 	nodes, err := client.CoreV1().Nodes().List(ctx, all)

@@ -25,9 +25,6 @@ type pieces struct {
 	twice string
 }
 
-// isUsable reports whether all slices of the pool are there, and are valid.
-func (p *pieces) isUsable() bool { return p.are == p.wanted && p.twice == "" }
-
 // describe says why a device of the pool cannot be had.
 func (p *pieces) describe(d device) string {
 	if p.twice != "" {

@@ -78,7 +78,7 @@ func (s *searcher) addStep(by string, devices int) {
 // selector fails does not match. Whether the scheduler fails then, the allocator decides.
 func (s *searcher) filterDevices(ctx context.Context) {
 	s.addStep("devices", len(s.left))
-	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.pieces.isUsable() })
+	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.pieces.are == d.pieces.wanted && d.pieces.twice == "" })
 	selectors := s.matcher.selectorsOf(s.request)
 	if len(selectors) == 0 || selectors[0].from == fromRequest {
 		s.ofClass = s.left
@@ -178,31 +178,24 @@ func (s *searcher) hasTooFew() bool {
 // number wanted.
 func (s *searcher) mostAllocatable(ctx context.Context, claims []*resourcev1.ResourceClaim, index, wanted int) (int, error) {
 	for count := min(wanted, resourcev1.AllocationResultsMaxSize); count > 0; count-- {
-		tried := slices.Clone(claims)
-		tried[len(tried)-1] = withCount(tried[len(tried)-1], index, int64(count))
+		last := *claims[len(claims)-1]
+		requests := slices.Clone(last.Spec.Devices.Requests)
+		request := requests[len(requests)-1].DeepCopy()
+		if request.Exactly != nil {
+			request.Exactly.AllocationMode, request.Exactly.Count = resourcev1.DeviceAllocationModeExactCount, int64(count)
+		} else {
+			request.FirstAvailable = request.FirstAvailable[index : index+1]
+			request.FirstAvailable[0].AllocationMode, request.FirstAvailable[0].Count = resourcev1.DeviceAllocationModeExactCount, int64(count)
+		}
+		requests[len(requests)-1] = *request
+		last.Spec.Devices.Requests = requests
+		tried := append(slices.Clone(claims[:len(claims)-1]), &last)
 		found, err := s.canAllocate(ctx, s.node, tried)
 		if found || err != nil {
 			return count, err
 		}
 	}
 	return 0, nil
-}
-
-// withCount copies a claim so that its last request asks for a number of devices of one
-// alternative.
-func withCount(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1.ResourceClaim {
-	shallow := *claim
-	requests := slices.Clone(claim.Spec.Devices.Requests)
-	request := requests[len(requests)-1].DeepCopy()
-	if request.Exactly != nil {
-		request.Exactly.AllocationMode, request.Exactly.Count = resourcev1.DeviceAllocationModeExactCount, count
-	} else {
-		request.FirstAvailable = request.FirstAvailable[index : index+1]
-		request.FirstAvailable[0].AllocationMode, request.FirstAvailable[0].Count = resourcev1.DeviceAllocationModeExactCount, count
-	}
-	requests[len(requests)-1] = *request
-	shallow.Spec.Devices.Requests = requests
-	return &shallow
 }
 
 // lacksDevices reports whether a node has too few devices for any of the requests. The allocator

@@ -111,7 +111,14 @@ type Nearest struct {
 
 // suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
 func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
-	fit, unfit := s.partitionNodes(d)
+	var fit, unfit []*node
+	for _, n := range s.nodes {
+		if s.admits(n, d) {
+			fit = append(fit, n)
+		} else {
+			unfit = append(unfit, n)
+		}
+	}
 	all := []Supply{}
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
@@ -130,18 +137,6 @@ func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusa
 		}
 	}
 	return all
-}
-
-// partitionNodes returns the nodes that admit a Pod, and the others.
-func (s *Scheduler) partitionNodes(d *demand) (fit, unfit []*node) {
-	for _, n := range s.nodes {
-		if s.admits(n, d) {
-			fit = append(fit, n)
-		} else {
-			unfit = append(unfit, n)
-		}
-	}
-	return fit, unfit
 }
 
 // supplyOf counts the devices on nodes that an alternative may have.
@@ -238,9 +233,13 @@ var ofDriver = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
 
 // silentDriver returns a driver that selectors name and that has published nothing, or "".
 func (p *publications) silentDriver(selectors []selector) string {
+	isPublished := map[string]bool{}
+	for id := range p.slices {
+		isPublished[id.driver] = true
+	}
 	for _, by := range selectors {
 		for _, found := range ofDriver.FindAllStringSubmatch(by.expression, -1) {
-			if !p.hasDriver(found[1]) {
+			if !isPublished[found[1]] {
 				return found[1]
 			}
 		}

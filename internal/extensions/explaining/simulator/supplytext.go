@@ -9,8 +9,14 @@ import (
 // String describes the supply in one line of numbers. Cause says what they mean.
 func (s *Supply) String() string {
 	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
-	if s.OfClass == 0 {
-		return text + s.describeNoDevice()
+	switch all := s.Steps[0].Devices; {
+	case s.OfClass > 0:
+	case all == 0:
+		return text + "no node that the Pod may be on has any device"
+	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
+		return text + fmt.Sprintf("the pools of all %d devices are incomplete or invalid", all)
+	default:
+		return text + fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
 	}
 	text += fmt.Sprintf("%s of the class on %s", formatCount(s.OfClass, "device"), formatCount(s.Nodes, "node"))
 	for _, by := range s.from {
@@ -36,18 +42,6 @@ func (s *Supply) String() string {
 		text += fmt.Sprintf(" (%s too few)", s.Nearest.By)
 	}
 	return text
-}
-
-// describeNoDevice says why no device is of the class.
-func (s *Supply) describeNoDevice() string {
-	switch all := s.Steps[0].Devices; {
-	case all == 0:
-		return "no node that the Pod may be on has any device"
-	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
-		return fmt.Sprintf("the pools of all %d devices are incomplete or invalid", all)
-	default:
-		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
-	}
 }
 
 // listShares names the largest shares.

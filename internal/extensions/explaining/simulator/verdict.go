@@ -14,7 +14,11 @@ func (o *Outlook) Verdict() string {
 	missing, isMissing := errors.AsType[*Missing](o.Err)
 	switch failing := o.Failing(); {
 	case isMissing && missing.Kind == "deviceclass":
-		return fmt.Sprintf("there is no DeviceClass %q%s: create it, or correct %s", missing.Name, missing.describeNearest(), strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
+		nearest := ""
+		if missing.Nearest != "" {
+			nearest = fmt.Sprintf(" (there is %q)", missing.Nearest)
+		}
+		return fmt.Sprintf("there is no DeviceClass %q%s: create it, or correct %s", missing.Name, nearest, strings.TrimSuffix(o.Err.Error(), ": "+missing.Error()))
 	case o.Err != nil:
 		return o.Err.Error()
 	case failing != nil:
@@ -74,7 +78,15 @@ func (o *Outlook) describeLack() string {
 		if requests[cause] == nil {
 			causes = append(causes, cause)
 		}
-		requests[cause] = append(requests[cause], s.describeRequest(len(o.Claims) > 1))
+		request := "request " + s.Request
+		if len(o.Claims) > 1 {
+			request += " of claim " + s.Claim
+		}
+		request += " wants " + s.Wanted
+		if s.wantedCount() > 1 {
+			request += " on one node"
+		}
+		requests[cause] = append(requests[cause], request)
 	}
 	for i, cause := range causes {
 		causes[i] = cause + "; " + strings.Join(requests[cause], ", and ")
@@ -136,19 +148,6 @@ func (o *Outlook) withoutNodes() string {
 		return "no node admits the Pod: " + reasons
 	}
 	return "no node may have the Pod, whatever its devices: " + reasons
-}
-
-// describeRequest says what the request asks for.
-func (s *Supply) describeRequest(isOfMany bool) string {
-	text := "request " + s.Request
-	if isOfMany {
-		text += " of claim " + s.Claim
-	}
-	text += " wants " + s.Wanted
-	if s.wantedCount() > 1 {
-		text += " on one node"
-	}
-	return text
 }
 
 // describeKind says what kind of device the request may have.

@@ -53,16 +53,6 @@ func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.Dev
 	return p
 }
 
-// hasDriver reports whether a driver has published any slice.
-func (p *publications) hasDriver(driver string) bool {
-	for id := range p.slices {
-		if id.driver == driver {
-			return true
-		}
-	}
-	return false
-}
-
 // slicesFor returns the slices of all pools that have a slice of the node, or of no node in
 // particular: the allocator compares the slices of a pool. All slices of the cluster would give the
 // same result, but slowly.

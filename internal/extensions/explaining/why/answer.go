@@ -94,14 +94,6 @@ func (s *Subject) ResourceName() string {
 // Waits reports whether the Pod waits for something.
 func (a *Answer) Waits() bool { return waits[a.State] != "" }
 
-func newAnswer(pod *corev1.Pod) *Answer {
-	answer := &Answer{Subject: Subject{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName}, pod: pod}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		answer.Owner = owner.Kind + " " + owner.Name
-	}
-	return answer
-}
-
 // setState sets the state of the Pod, since when, and the reason in one line.
 func (a *Answer) setState(state State, since metav1.Time, reason string) *Answer {
 	a.State, a.Reason = state, reason

@@ -32,7 +32,11 @@ func (c *Cluster) AnswerClaim(ctx context.Context, claim *resourcev1.ResourceCla
 	case claim.Status.Allocation != nil:
 		answer.Node = facts.NodeOf(claim)
 		answer.Details = c.describeConsumers(ctx, claim, users)
-		return answer.setState(Allocated, allocatedSince(claim), describeAllocation(claim))
+		var since metav1.Time
+		if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
+			since = *at
+		}
+		return answer.setState(Allocated, since, describeAllocation(claim))
 	case len(names) == 0:
 		return answer.setState(Unallocated, claim.CreationTimestamp, "no Pod uses it, and a claim gets devices only with a Pod that uses it")
 	}
@@ -47,13 +51,6 @@ func (a *Answer) predicate() string {
 		return "waits " + waits[a.State] + ": " + a.Reason
 	}
 	return "does not wait: " + a.Reason
-}
-
-func allocatedSince(claim *resourcev1.ResourceClaim) metav1.Time {
-	if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
-		return *at
-	}
-	return metav1.Time{}
 }
 
 // describeAllocation says which devices a claim has, and for whom.

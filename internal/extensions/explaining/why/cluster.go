@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
@@ -95,7 +96,10 @@ func (o *Objects) isUnread(resource string) bool { return slices.Contains(o.Unre
 
 // Answer says why a Pod does not run yet.
 func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {
-	answer := newAnswer(pod)
+	answer := &Answer{Subject: Subject{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName}, pod: pod}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		answer.Owner = owner.Kind + " " + owner.Name
+	}
 	scheduled := facts.PodCondition(pod, corev1.PodScheduled)
 	start := facts.PodCondition(pod, corev1.PodReadyToStartContainers)
 	switch {

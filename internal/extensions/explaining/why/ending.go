@@ -44,10 +44,11 @@ func (o *Objects) describeOverdue(pod *corev1.Pod) string {
 	for i, claim := range claims {
 		names[i] = claim.Name
 	}
+	isRunning := func(status corev1.ContainerStatus) bool { return status.State.Terminated == nil }
 	switch reason := o.describeNode(pod.Spec.NodeName); {
 	case reason != "":
 		return reason + ", so no kubelet ends it"
-	case !haveContainersEnded(pod):
+	case slices.ContainsFunc(pod.Status.ContainerStatuses, isRunning):
 		return "its containers still run on node " + pod.Spec.NodeName
 	case len(claims) == 0:
 		return "its node " + pod.Spec.NodeName + " has not ended it in its grace period"
@@ -55,15 +56,6 @@ func (o *Objects) describeOverdue(pod *corev1.Pod) string {
 		return fmt.Sprintf("its claims are still to be unprepared (%s), and %s", strings.Join(names, ", "), silent[0])
 	}
 	return fmt.Sprintf("its containers have ended, and the kubelet of node %s has not unprepared its claims: %s", pod.Spec.NodeName, strings.Join(names, ", "))
-}
-
-func haveContainersEnded(pod *corev1.Pod) bool {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].State.Terminated == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // describeNode says that a node does not exist, or that its kubelet does not report. It returns "" for
@@ -76,8 +68,10 @@ func (o *Objects) describeNode(name string) string {
 	if node == nil {
 		return "node " + name + " does not exist"
 	}
-	if ready := nodeCondition(node, corev1.NodeReady); ready != nil && ready.Status != corev1.ConditionTrue {
-		return fmt.Sprintf("node %s is not ready (%s)", name, joinNonEmpty(": ", ready.Reason, ready.Message))
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return fmt.Sprintf("node %s is not ready (%s)", name, joinNonEmpty(": ", condition.Reason, condition.Message))
+		}
 	}
 	return ""
 }
@@ -93,12 +87,8 @@ func (o *Objects) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	return claims
 }
 
-// silentDrivers says which drivers of the devices of a Pod publish nothing on its node. A driver that
-// is not registered with the kubelet has its slices deleted there.
+// silentDrivers says which drivers of the devices of a Pod publish nothing on its node.
 func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
-	if o.Slices == nil && o.Nodes == nil || o.isUnread("resourceslices") {
-		return nil
-	}
 	var lines []string
 	seen := map[string]bool{}
 	for _, claim := range o.claimsOf(pod) {
@@ -107,29 +97,27 @@ func (o *Objects) silentDrivers(pod *corev1.Pod) []string {
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			driver := claim.Status.Allocation.Devices.Results[i].Driver
-			if !seen[driver] && !o.publishesOn(driver, pod.Spec.NodeName) {
-				lines = append(lines, fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, pod.Spec.NodeName))
+			if seen[driver] {
+				continue
 			}
 			seen[driver] = true
+			if silence := o.DescribeSilentDriver(driver, pod.Spec.NodeName); silence != "" {
+				lines = append(lines, silence)
+			}
 		}
 	}
 	return lines
 }
 
-// publishesOn reports whether a driver has a slice of a node, or one of no node in particular.
-func (o *Objects) publishesOn(driver, node string) bool {
-	for _, slice := range o.Slices {
-		if name := slice.Spec.NodeName; slice.Spec.Driver == driver && (name == nil || *name == node) {
-			return true
-		}
+// DescribeSilentDriver says that a driver has no slice of a node, nor one of no node in particular. It returns "" for a
+// driver that has, and where slices are not known. A driver that is not registered with the kubelet has its slices
+// deleted there.
+func (o *Objects) DescribeSilentDriver(driver, node string) string {
+	isOnNode := func(slice *resourcev1.ResourceSlice) bool {
+		return slice.Spec.Driver == driver && (slice.Spec.NodeName == nil || *slice.Spec.NodeName == node)
 	}
-	return false
-}
-
-func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
+	if o.Slices == nil && o.Nodes == nil || o.isUnread("resourceslices") || slices.ContainsFunc(o.Slices, isOnNode) {
+		return ""
 	}
-	return &node.Status.Conditions[i]
+	return fmt.Sprintf("driver %s publishes no devices on node %s: is its plugin running there?", driver, node)
 }

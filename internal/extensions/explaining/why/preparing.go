@@ -101,6 +101,16 @@ func (c *Cluster) PrepareFailure(pod *corev1.Pod) string {
 	return ""
 }
 
+// ExplainPrepareFailure returns PrepareFailure and what is known of its cause, where the kubelet of the node prepares.
+func (c *Cluster) ExplainPrepareFailure(pod *corev1.Pod) string {
+	failure := c.PrepareFailure(pod)
+	if failure == "" {
+		return ""
+	}
+	cause, _ := c.explainOnNode(pod, failure)
+	return joinNonEmpty(": ", failure, cause)
+}
+
 // describeTries says since when preparing fails, how often, and when it is tried again.
 func (c *Cluster) describeTries(pod *corev1.Pod) []string {
 	event := c.Failures[pod.UID]

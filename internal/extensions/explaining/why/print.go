@@ -68,7 +68,14 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time, command string) 
 	}
 	causes := make([]*cause, 0, len(byCause))
 	for _, same := range byCause {
-		causes = append(causes, newCause(same))
+		c := &cause{groups: slices.SortedStableFunc(slices.Values(same), func(a, b *Group) int { return cmp.Compare(len(b.Pods), len(a.Pods)) })}
+		for _, g := range c.groups {
+			c.pods += len(g.Pods)
+			if g.Since != nil && (c.longest == nil || g.Since.Before(*c.longest.Since)) {
+				c.longest = &g.Answer
+			}
+		}
+		causes = append(causes, c)
 	}
 	slices.SortFunc(causes, func(a, b *cause) int {
 		return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.groups[0].Namespace, b.groups[0].Namespace), natural.Compare(a.groups[0].Pod, b.groups[0].Pod))
@@ -96,17 +103,6 @@ type cause struct {
 	pods   int
 	// longest is the answer for the Pod that has waited longest, as far as that is known.
 	longest *Answer
-}
-
-func newCause(groups []*Group) *cause {
-	c := &cause{groups: slices.SortedStableFunc(slices.Values(groups), func(a, b *Group) int { return cmp.Compare(len(b.Pods), len(a.Pods)) })}
-	for _, g := range groups {
-		c.pods += len(g.Pods)
-		if g.Since != nil && (c.longest == nil || g.Since.Before(*c.longest.Since)) {
-			c.longest = &g.Answer
-		}
-	}
-	return c
 }
 
 // describeCause says how many Pods wait and why, and then which.

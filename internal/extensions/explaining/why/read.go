@@ -6,15 +6,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Read reads a cluster, and the Pods of a namespace, or of all.
-func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
+func Read(ctx context.Context, client groupclient.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
 	world, all, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, nil, err
@@ -39,7 +39,7 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 }
 
 // Failures lists the events about claims that cannot be created or prepared.
-func Failures(ctx context.Context, client kubernetes.Interface, namespace string) ([]*corev1.Event, error) {
+func Failures(ctx context.Context, client groupclient.Interface, namespace string) ([]*corev1.Event, error) {
 	var all []*corev1.Event
 	for _, reason := range []string{v1alpha1.ReasonFailedPrepare, failedCreation} {
 		list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})

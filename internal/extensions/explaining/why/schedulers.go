@@ -44,7 +44,7 @@ func otherReasons(message string) []string {
 }
 
 // describeScheduler says that no scheduler has looked at a Pod that names one of its own.
-func (c *Cluster) describeScheduler(pod *corev1.Pod) string {
+func describeScheduler(pod *corev1.Pod) string {
 	name := pod.Spec.SchedulerName
 	hasTried := facts.PodCondition(pod, corev1.PodScheduled).Status != "" || len(pod.Spec.SchedulingGates) > 0
 	if name == "" || name == corev1.DefaultSchedulerName || hasTried {

@@ -40,7 +40,7 @@ func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
 		answer.Details = c.bindingTimes(pod)
 		return answer.setState(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
 	}
-	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), c.describeScheduler(pod), c.verdictOn(outlook, condition.Message))
+	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), describeScheduler(pod), c.verdictOn(outlook, condition.Message))
 	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 	if c.Scheduler != nil && !c.isUnread("nodes") {
 		withoutOutlook = "there are no nodes"

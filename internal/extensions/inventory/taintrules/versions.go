@@ -6,57 +6,57 @@ import (
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	informersv1 "k8s.io/client-go/informers/resource/v1"
-	informersv1alpha3 "k8s.io/client-go/informers/resource/v1alpha3"
-	informersv1beta2 "k8s.io/client-go/informers/resource/v1beta2"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // version is a version of the API. The content of rules is the same in all versions.
 type version struct {
 	name     string
-	list     func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error)
-	informer func(client kubernetes.Interface) cache.SharedIndexInformer
+	list     func(ctx context.Context, client groupclient.Interface, options metav1.ListOptions) (runtime.Object, error)
+	informer func(client groupclient.Interface) cache.SharedIndexInformer
 }
 
 // versions are those that API servers of the supported releases may have, the newest first.
 var versions = []version{
 	{
 		name: "v1",
-		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+		list: func(ctx context.Context, client groupclient.Interface, options metav1.ListOptions) (runtime.Object, error) {
 			return client.ResourceV1().DeviceTaintRules().List(ctx, options)
 		},
-		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
-			return informersv1.NewDeviceTaintRuleInformer(client, 0, nil)
+		informer: func(client groupclient.Interface) cache.SharedIndexInformer {
+			return groupclient.NewInformer(client, client.ResourceV1().DeviceTaintRules(), &resourcev1.DeviceTaintRule{}, metav1.ListOptions{})
 		},
 	},
 	{
 		name: "v1beta2",
-		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+		list: func(ctx context.Context, client groupclient.Interface, options metav1.ListOptions) (runtime.Object, error) {
 			return client.ResourceV1beta2().DeviceTaintRules().List(ctx, options)
 		},
-		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
-			return informersv1beta2.NewDeviceTaintRuleInformer(client, 0, nil)
+		informer: func(client groupclient.Interface) cache.SharedIndexInformer {
+			return groupclient.NewInformer(client, client.ResourceV1beta2().DeviceTaintRules(), &resourcev1beta2.DeviceTaintRule{}, metav1.ListOptions{})
 		},
 	},
 	{
 		name: "v1alpha3",
-		list: func(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (runtime.Object, error) {
+		list: func(ctx context.Context, client groupclient.Interface, options metav1.ListOptions) (runtime.Object, error) {
 			return client.ResourceV1alpha3().DeviceTaintRules().List(ctx, options)
 		},
-		informer: func(client kubernetes.Interface) cache.SharedIndexInformer {
-			return informersv1alpha3.NewDeviceTaintRuleInformer(client, 0, nil)
+		informer: func(client groupclient.Interface) cache.SharedIndexInformer {
+			return groupclient.NewInformer(client, client.ResourceV1alpha3().DeviceTaintRules(), &resourcev1alpha3.DeviceTaintRule{}, metav1.ListOptions{})
 		},
 	},
 }
 
 // findVersion lists rules in the newest version that the API server has. It returns nil without
 // an error where the server has none: then no rule can exist.
-func findVersion(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (*version, runtime.Object, error) {
+func findVersion(ctx context.Context, client groupclient.Interface, options metav1.ListOptions) (*version, runtime.Object, error) {
 	for i := range versions {
 		list, err := versions[i].list(ctx, client, options)
 		switch {
@@ -72,7 +72,7 @@ func findVersion(ctx context.Context, client kubernetes.Interface, options metav
 
 // List lists the rules of a cluster. Without the right to list them it returns none, and
 // unseen says so.
-func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1.DeviceTaintRule, unseen string, err error) {
+func List(ctx context.Context, client groupclient.Interface) (rules []*resourcev1.DeviceTaintRule, unseen string, err error) {
 	rules, err = ListVersion(ctx, client)
 	if apierrors.IsForbidden(err) {
 		return nil, describeUnseen(err), nil
@@ -82,7 +82,7 @@ func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1
 
 // ListVersion lists the rules of a cluster in the newest version that the API server has, and none where it has
 // no version.
-func ListVersion(ctx context.Context, client kubernetes.Interface) ([]*resourcev1.DeviceTaintRule, error) {
+func ListVersion(ctx context.Context, client groupclient.Interface) ([]*resourcev1.DeviceTaintRule, error) {
 	_, list, err := findVersion(ctx, client, metav1.ListOptions{})
 	if err != nil || list == nil {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // Watcher keeps the rules of a cluster up to date. Most clusters have none.
 type Watcher struct {
-	client  kubernetes.Interface
+	client  groupclient.Interface
 	changes atomic.Uint64
 
 	mu sync.Mutex
@@ -50,7 +50,7 @@ type observedRule struct {
 }
 
 // NewWatcher makes a Watcher; Run fills it.
-func NewWatcher(client kubernetes.Interface) *Watcher {
+func NewWatcher(client groupclient.Interface) *Watcher {
 	return &Watcher{client: client}
 }
 

@@ -1,4 +1,4 @@
-package cluster
+package reading
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // GetPod gets a Pod by its name. The error for one that does not exist names the Pod that may be meant.
-func GetPod(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Pod, error) {
+func GetPod(ctx context.Context, client groupclient.Interface, namespace, name string) (*corev1.Pod, error) {
 	pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
