@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/claims"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/pods"
@@ -22,7 +23,7 @@ func TestWatch(t *testing.T) {
 		)
 		showsPods, podsTold, endPods := w.Watch(pods.New)
 		showsClaims, claimsTold, endClaims := w.Watch(claims.New, "--no-headers")
-		time.Sleep(5 * time.Second)
+		time.Sleep(5*time.Second + follow.Interval/2) // what is written at once is then seen at once
 		require.Regexp(t, `^1 Pod has [^\n]*\n\nPOD [^\n]*\ntrain [^\n]* allocated [^\n]*\nwants [^\n]* waiting [^\n]*\n$`, showsPods.Take())
 		require.Regexp(t, `^train +allocated [^\n]*\nwants +waiting [^\n]*\n$`, showsClaims.Take())
 
