@@ -1,0 +1,281 @@
+package story
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// pollInterval is how often a condition is checked.
+	pollInterval = 50 * time.Millisecond
+	// DefaultPatience is how long a Player waits for what a controller has to do.
+	DefaultPatience = 10 * time.Second
+)
+
+// Player applies the steps of stories to a cluster.
+type Player struct {
+	objects  dynamic.Interface
+	client   kubernetes.Interface
+	patience time.Duration
+}
+
+// NewPlayer makes one. Its client has no limit of its own.
+func NewPlayer(config *rest.Config) (*Player, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Player{objects: objects, client: client, patience: DefaultPatience}, nil
+}
+
+// Play applies the steps, and calls rest where one rests. It leaves the objects behind: Clear removes them.
+func (p *Player) Play(ctx context.Context, s *Story, rest func(context.Context) error) error {
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if err := p.applyStep(ctx, s, step); err != nil {
+			return fmt.Errorf("story %s, step %d (%s): %w", s.ID, i+1, step.Say, err)
+		}
+		if !step.Rest {
+			continue
+		}
+		if err := rest(ctx); err != nil {
+			return fmt.Errorf("story %s, rest after step %d (%s): %w", s.ID, i+1, step.Say, err)
+		}
+	}
+	return nil
+}
+
+func (p *Player) applyStep(ctx context.Context, s *Story, step *Step) error {
+	for _, object := range step.Create {
+		if err := p.createObject(ctx, s, object); err != nil {
+			return err
+		}
+	}
+	for _, object := range step.Replace {
+		if err := p.replaceObject(ctx, s, object); err != nil {
+			return err
+		}
+	}
+	for _, patch := range step.Patch {
+		var subresources []string
+		if patch.Subresource != "" {
+			subresources = []string{patch.Subresource}
+		}
+		if _, err := p.reach(s, patch.Ref).Patch(ctx, patch.Name, types.MergePatchType, []byte(patch.Merge), metav1.PatchOptions{}, subresources...); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("patch %s %s: %w", patch.Kind, patch.Name, err)
+		}
+	}
+	for _, deletion := range step.Delete {
+		options := metav1.DeleteOptions{}
+		if !deletion.IsGraceful {
+			options.GracePeriodSeconds = new(int64(0))
+		}
+		if err := p.reach(s, deletion.Ref).Delete(ctx, deletion.Name, options); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s %s: %w", deletion.Kind, deletion.Name, err)
+		}
+	}
+	for _, node := range step.Drain {
+		if err := p.drainNode(ctx, s, node); err != nil {
+			return fmt.Errorf("drain node %s: %w", node, err)
+		}
+	}
+	if step.Answer != "" {
+		return p.answerForDrivers(ctx, s, step.Answer)
+	}
+	return nil
+}
+
+// reach returns the client for the kind of an object.
+func (p *Player) reach(s *Story, ref Ref) dynamic.ResourceInterface {
+	client := p.objects.Resource(ref.resourceOf())
+	if kinds[ref.Kind].isNamespaced {
+		return client.Namespace(s.ID)
+	}
+	return client
+}
+
+// createObject creates an object. One of the same name that is being deleted may first have to go, and a controller to
+// write the status of a quota before the API server lets anything pass.
+func (p *Player) createObject(ctx context.Context, s *Story, object Object) error {
+	ref := refTo(object)
+	content, err := contentOf(object)
+	if err != nil {
+		return err
+	}
+	client := p.reach(s, ref)
+	err = p.await(ctx, func(ctx context.Context) error {
+		_, err := client.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+		if err == nil || !apierrors.IsAlreadyExists(err) {
+			return stopUnlessNil(err)
+		}
+		existing, getErr := client.Get(ctx, ref.Name, metav1.GetOptions{})
+		if getErr == nil && existing.GetDeletionTimestamp() == nil {
+			return stopUnlessNil(err)
+		}
+		return err
+	})
+	if err == nil && ref.Kind == "ResourceQuota" {
+		err = p.await(ctx, func(ctx context.Context) error {
+			quota, err := p.client.CoreV1().ResourceQuotas(s.ID).Get(ctx, ref.Name, metav1.GetOptions{})
+			if err == nil && len(quota.Status.Hard) < len(quota.Spec.Hard) {
+				err = errors.New("no controller writes its status")
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("create %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// finalError ends a wait.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+func stopUnlessNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return finalError{err}
+}
+
+// await calls try until it returns nil or a final error, or time is up.
+func (p *Player) await(ctx context.Context, try func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, p.patience, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		if final := (finalError{}); errors.As(last, &final) {
+			return false, final.error
+		}
+		return last == nil, nil
+	})
+	if wait.Interrupted(err) && last != nil && ctx.Err() == nil {
+		return fmt.Errorf("waited %s: %w", p.patience, last)
+	}
+	return err
+}
+
+// replaceObject gives an object a new spec.
+func (p *Player) replaceObject(ctx context.Context, s *Story, object Object) error {
+	ref := refTo(object)
+	content, err := contentOf(object)
+	if err != nil {
+		return err
+	}
+	if _, err := p.reach(s, ref).Update(ctx, &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("replace %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// drainNode makes a node unschedulable, and deletes the Pods on it.
+func (p *Player) drainNode(ctx context.Context, s *Story, node string) error {
+	if _, err := p.client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(cordon), metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return p.client.CoreV1().Pods(s.ID).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+}
+
+const cordon = `{"spec": {"unschedulable": true}}`
+
+// answerForDrivers sets the binding conditions for which Pods wait, until the scheduler has decided on all Pods. After
+// a failure it may take other devices: the drivers of these are ready.
+func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) error {
+	return p.await(ctx, func(ctx context.Context) error {
+		pods, err := p.client.CoreV1().Pods(s.ID).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return finalError{err}
+		}
+		claims, err := p.client.ResourceV1().ResourceClaims(s.ID).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return finalError{err}
+		}
+		waiting := 0
+		for i := range claims.Items {
+			claim := &claims.Items[i]
+			statuses := answerFor(claim, answer)
+			if statuses == nil {
+				continue
+			}
+			waiting++
+			patch, err := json.Marshal(map[string]any{"status": map[string]any{"devices": statuses}})
+			if err != nil {
+				return finalError{err}
+			}
+			if _, err := p.client.ResourceV1().ResourceClaims(s.ID).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+				return fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
+			}
+		}
+		if waiting > 0 {
+			answer = Ready
+			return errors.New("Pods wait for binding conditions")
+		}
+		for i := range pods.Items {
+			if isUndecided(&pods.Items[i]) {
+				return fmt.Errorf("the scheduler has not looked at Pod %s", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
+}
+
+// isUndecided reports whether the scheduler has not said anything of a Pod yet.
+func isUndecided(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase != corev1.PodPending {
+		return false
+	}
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
+			return false
+		}
+	}
+	return true
+}
+
+// answerFor returns the status of the devices of a claim, or nil if none waits for a binding condition.
+func answerFor(claim *resourcev1.ResourceClaim, answer Answer) []resourcev1.AllocatedDeviceStatus {
+	if claim.Status.Allocation == nil || len(claim.Status.Devices) > 0 {
+		return nil
+	}
+	var statuses []resourcev1.AllocatedDeviceStatus
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if len(result.BindingConditions) == 0 {
+			continue
+		}
+		status := resourcev1.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
+		if result.ShareID != nil {
+			status.ShareID = new(string(*result.ShareID))
+		}
+		conditions := result.BindingConditions
+		if answer == Failed {
+			conditions = result.BindingFailureConditions
+		}
+		for _, condition := range conditions {
+			status.Conditions = append(status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: metav1.Now()})
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
