@@ -27,6 +27,16 @@ type player interface {
 	Clear(ctx context.Context, s *story.Story) error
 }
 
+// times are the limits of a check.
+type times struct {
+	// settle is how long a violation at rest must last: schedulers try again after a backoff.
+	settle time.Duration
+	// timeout is the time that a cluster has to come to rest.
+	timeout time.Duration
+	// shrink is the time to shrink a story.
+	shrink time.Duration
+}
+
 // world is the cluster in which stories are played.
 type world struct {
 	client kubernetes.Interface
@@ -36,17 +46,16 @@ type world struct {
 	newStory func(id string, seed int64) *story.Story
 	// only says which statements count.
 	only func(id string) bool
-	// settle is how long a violation at rest must last: schedulers try again after a backoff.
-	settle time.Duration
-	// timeout is the time that a cluster has to come to rest.
-	timeout time.Duration
-	// problem returns why a program of the cluster has ended. Optional.
+	// problem returns why a program of the cluster has ended.
 	problem func() error
+	times
 }
 
-// play plays a story without some of its parts, and returns what it violates. Nothing is left of it afterwards.
+// play plays a story without some of its parts, and returns what it violates, even if it could not be played to the
+// end. Nothing is left of it afterwards.
 func (w *world) play(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
-	s := w.newStory(fmt.Sprintf("story-%d-%s", seed, uuid.NewString()[:5]), seed).Without(without)
+	// Other IDs each time: deleting a namespace takes a while.
+	s := w.newStory("story-"+uuid.NewString()[:8], seed).Without(without)
 	version, err := w.canary.sing(ctx)
 	if err != nil {
 		return nil, err
@@ -67,10 +76,8 @@ func (w *world) play(ctx context.Context, seed int64, without []int) (violations
 		err = errors.Join(err, w.player.Clear(clearing, s))
 	}()
 	t := &trial{world: w, recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
-	if err = w.player.Play(ctx, s, t.rest); err == nil {
-		err = t.rest(ctx)
-	}
-	return t.violations, err
+	err = w.player.Play(ctx, s, t.rest)
+	return t.violations, errors.Join(err, t.rest(ctx))
 }
 
 // nodeNames are the names of the nodes of a story.
@@ -120,10 +127,8 @@ func (t *trial) rest(ctx context.Context) error {
 // happened.
 func (t *trial) awaitQuiet(ctx context.Context, began time.Time) error {
 	for {
-		if t.problem != nil {
-			if err := t.problem(); err != nil {
-				return err
-			}
+		if err := t.problem(); err != nil {
+			return err
 		}
 		if _, err := t.canary.sing(ctx); err != nil {
 			return err
@@ -141,15 +146,21 @@ func (t *trial) awaitQuiet(ctx context.Context, began time.Time) error {
 		if err != nil {
 			return err
 		}
-		if events, isTaken := t.takeEvents(count); isCurrent && isTaken {
-			for _, event := range events {
-				t.violations = append(t.violations, t.selectNew(t.observer.Observe(ctx, event))...)
+		if isCurrent {
+			if events, isTaken := t.takeEvents(count); isTaken {
+				t.judge(ctx, events)
+				return nil
 			}
-			return nil
 		}
 		if time.Since(began) > t.timeout {
 			return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
 		}
+	}
+}
+
+func (t *trial) judge(ctx context.Context, events drajudge.History) {
+	for _, event := range events {
+		t.violations = append(t.violations, t.selectNew(t.observer.Observe(ctx, event))...)
 	}
 }
 
