@@ -86,9 +86,9 @@ func (p *Player) applyStep(ctx context.Context, s *Story, step *Step) error {
 		}
 	}
 	for _, deletion := range step.Delete {
-		options := metav1.DeleteOptions{}
-		if !deletion.IsGraceful {
-			options.GracePeriodSeconds = new(int64(0))
+		options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+		if deletion.IsGraceful {
+			options.GracePeriodSeconds = new(int64(graceSeconds))
 		}
 		if err := p.reach(s, deletion.Ref).Delete(ctx, deletion.Name, options); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete %s %s: %w", deletion.Kind, deletion.Name, err)

@@ -102,3 +102,6 @@ func (s *Story) deepCopy() *Story {
 	}
 	return &c
 }
+
+// graceSeconds is longer than any story.
+const graceSeconds = 300
