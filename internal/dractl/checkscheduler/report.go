@@ -112,29 +112,31 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 	case junit:
 		return r.printJUnit(out)
 	}
-	rows := output.Rows{Columns: []output.Column{{Name: "result"}, {Name: "id"}, {Name: "level"}, {Name: "statement", Spare: 1}, {Name: "source", Spare: 2}, {Name: "seen"}}}
+	if err := r.printTable(out); err != nil {
+		return err
+	}
+	for i := range r.Results {
+		if r.Results[i].Evidence == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "\n%s", r.Results[i].explain()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Report) printTable(out io.Writer) error {
+	rows := output.Rows{Columns: []output.Column{{Name: "result"}, {Name: "id"}, {Name: "level"}, {Name: "stories"}, {Name: "seen"}}}
 	for i := range r.Results {
 		result := &r.Results[i]
 		seen := result.Seen
 		if result.Evidence != nil {
 			seen = result.Evidence.Seen
 		}
-		if len(result.Seeds) > 0 {
-			seen = fmt.Sprintf("story %s: %s", listSeeds(result.Seeds), seen)
-		}
-		rows.Add(result.Outcome, result.ID, string(result.Level), result.Statement, result.Source, seen)
+		rows.Add(result.Outcome, result.ID, string(result.Level), listSeeds(result.Seeds), seen)
 	}
-	if err := rows.Print(out, format); err != nil {
-		return err
-	}
-	for i := range r.Results {
-		if e := r.Results[i].Evidence; e != nil {
-			if _, err := fmt.Fprintf(out, "\n%s\n", r.Results[i].explain()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return rows.Print(out, output.Table)
 }
 
 // listSeeds names a few seeds.
@@ -149,9 +151,9 @@ func listSeeds(seeds []int64) string {
 	return strings.Join(names, ", ")
 }
 
-// explain is the evidence for reading: what was seen, and the script.
+// explain is the evidence for reading: the statement, what was seen, and the script.
 func (r *Result) explain() string {
-	return fmt.Sprintf("# %s (%s): %s\n# Seen: %s\n# %s.\n%s", r.ID, r.Level, r.Statement, r.Evidence.Seen, r.Evidence.describe(), r.Evidence.Script)
+	return fmt.Sprintf("# %s (%s): %s\n# Source: %s\n# Seen: %s\n# %s.\n%s", r.ID, r.Level, r.Statement, r.Source, r.Evidence.Seen, r.Evidence.describe(), r.Evidence.Script)
 }
 
 func (r *Report) printJUnit(out io.Writer) error {

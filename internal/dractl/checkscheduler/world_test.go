@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,8 @@ type fake struct {
 	// backoff is how long a Pod waits for another try, and busy how long the scheduler does nothing at first.
 	backoff, busy time.Duration
 
+	// turn is of the scheduler or of the story.
+	turn  sync.Mutex
 	tried map[string]time.Time
 	plays int
 }
@@ -48,19 +51,24 @@ const tick = 20 * time.Millisecond
 func (f *fake) schedule(ctx context.Context) {
 	for pause(ctx, tick+f.busy) == nil {
 		f.busy = 0
-		pods, err := f.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-		if err != nil {
-			panic(err)
+		f.schedulePods(ctx)
+	}
+}
+
+// schedulePods tries all Pods that wait once.
+func (f *fake) schedulePods(ctx context.Context) {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	pods, err := f.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	must(err)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		last, isTried := f.tried[string(pod.UID)]
+		if pod.Spec.NodeName != "" || isTried && (f.neverTriesAgain || time.Since(last) < f.backoff) {
+			continue
 		}
-		for i := range pods.Items {
-			pod := &pods.Items[i]
-			last, isTried := f.tried[string(pod.UID)]
-			if pod.Spec.NodeName != "" || isTried && (f.neverTriesAgain || time.Since(last) < f.backoff) {
-				continue
-			}
-			f.tried[string(pod.UID)] = time.Now()
-			f.schedulePod(ctx, pod)
-		}
+		f.tried[string(pod.UID)] = time.Now()
+		f.schedulePod(ctx, pod)
 	}
 }
 
@@ -76,6 +84,9 @@ func (f *fake) schedulePod(ctx context.Context, pod *corev1.Pod) {
 		taken := f.takenDevices(ctx)
 		given := map[string]resourcev1.DeviceRequestAllocationResult{}
 		for _, ref := range pod.Spec.ResourceClaims {
+			if _, err := f.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, *ref.ResourceClaimName, metav1.GetOptions{}); err != nil {
+				continue // the claim does not exist
+			}
 			if result := f.findDevice(ctx, node.Name, taken); result != nil {
 				taken[result.Device+node.Name] = true
 				given[*ref.ResourceClaimName] = *result
@@ -153,17 +164,7 @@ func (f *fake) Play(ctx context.Context, s *story.Story, rest func(context.Conte
 	f.plays++
 	for i := range s.Steps {
 		step := &s.Steps[i]
-		for _, object := range step.Create {
-			f.Add(typed(object))
-		}
-		for _, deletion := range step.Delete {
-			switch deletion.Kind {
-			case "Pod":
-				must(ignoreGone(f.CoreV1().Pods(s.ID).Delete(ctx, deletion.Name, metav1.DeleteOptions{})))
-			case "ResourceClaim":
-				must(ignoreGone(f.ResourceV1().ResourceClaims(s.ID).Delete(ctx, deletion.Name, metav1.DeleteOptions{})))
-			}
-		}
+		f.applyStep(s, step)
 		if step.Rest {
 			if err := rest(ctx); err != nil {
 				return err
@@ -171,6 +172,28 @@ func (f *fake) Play(ctx context.Context, s *story.Story, rest func(context.Conte
 		}
 	}
 	return nil
+}
+
+func (f *fake) applyStep(s *story.Story, step *story.Step) {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	for _, object := range step.Create {
+		f.Add(typed(object))
+	}
+	for _, deletion := range step.Delete {
+		switch deletion.Kind {
+		case "Pod":
+			deleteObject[corev1.Pod](f, s.ID, deletion.Name)
+		case "ResourceClaim":
+			deleteObject[resourcev1.ResourceClaim](f, s.ID, deletion.Name)
+		}
+	}
+}
+
+// deleteObject deletes an object. The fake API server gives what it deletes no new version, so a write comes first.
+func deleteObject[T any, P apitest.Object[T]](f *fake, namespace, name string) {
+	apitest.Edit(f.Server, namespace, name, func(object P) { object.SetDeletionTimestamp(new(metav1.Now())) })
+	f.Remove(apitest.Get[T, P](f.Server, namespace, name))
 }
 
 // typed is an object with its UID.
@@ -187,6 +210,8 @@ func typed(object story.Object) runtime.Object {
 
 // Clear implements player.
 func (f *fake) Clear(context.Context, *story.Story) error {
+	f.turn.Lock()
+	defer f.turn.Unlock()
 	for _, object := range f.storyObjects() {
 		f.Remove(object)
 	}
@@ -376,9 +401,18 @@ func TestShrink(t *testing.T) {
 		statement string
 		want      []string
 	}{
-		"gives a device twice": {fake{forgetsDevices: true}, "device-once", nil},
-		"ignores taints":       {fake{toleratesAll: true}, "taints-tolerated", nil},
-		"leaves a Pod waiting": {fake{neverTriesAgain: true}, "pod-placed", nil},
+		"gives a device twice": {fake{forgetsDevices: true}, "device-once", []string{
+			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a good",
+			"ResourceClaim one", "Pod one", "ResourceClaim two", "Pod two",
+		}},
+		"ignores taints": {fake{toleratesAll: true}, "taints-tolerated", []string{
+			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a tainted", "ResourceClaim one", "Pod one",
+		}},
+		// The taint has gone from the device.
+		"leaves a Pod waiting": {fake{neverTriesAgain: true}, "pod-placed", []string{
+			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a tainted",
+			"ResourceClaim one", "Pod one", "ResourceClaim two", "Pod two", "delete ResourceClaim one",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
