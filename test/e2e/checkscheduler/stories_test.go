@@ -1,0 +1,135 @@
+// Package checkscheduler proves that the stories of kwok-dractl check-scheduler play on a real cluster.
+package checkscheduler
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+)
+
+var (
+	seedFlag  = flag.Int64("story-seed", 0, "seed of the first story of TestStoriesPlay")
+	seedsFlag = flag.Int64("story-seeds", 20, "how many stories TestStoriesPlay plays, each of the seed after that of the one before")
+)
+
+// longest is how long a story may take.
+const longest = 10 * time.Second
+
+// TestStoriesPlay plays one story after the other. The API server accepts all of it, most Pods are scheduled, and
+// nothing is left behind.
+func TestStoriesPlay(t *testing.T) {
+	t.Parallel()
+	o := harness.AllFeatures(cluster.Options{Disable: []string{cluster.Kwok}})
+	if harness.KubernetesMinor() == 36 {
+		o.FeatureGates = map[string]bool{"DRADeviceTaintRules": true}
+		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1beta2": true}
+	}
+	c := cluster.ForTest(t, o)
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	f, err := story.DetectFeatures(t.Context(), client)
+	require.NoError(t, err)
+	f.Quotas = true
+	t.Logf("%+v", f)
+	require.NotEmpty(t, f.TaintRuleVersion)
+	require.Equal(t, story.Features{
+		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, CountersWithDevices: harness.KubernetesMinor() == 34, ConsumableCapacity: true,
+		DeviceTaints: true, TaintRuleVersion: f.TaintRuleVersion, BindingConditions: true, ExtendedResources: true, Quotas: true,
+	}, f)
+	player, err := story.NewPlayer(config)
+	require.NoError(t, err)
+	bound, pods := 0, 0
+	for seed := *seedFlag; seed < *seedFlag+*seedsFlag; seed++ {
+		s := story.New(fmt.Sprintf("story-%d", seed), seed, f)
+		started := time.Now()
+		rests := 0
+		require.NoError(t, player.Play(t.Context(), s, func(ctx context.Context) error {
+			rests++
+			return awaitQuiet(ctx, client, s.ID)
+		}))
+		took := time.Since(started)
+		list, err := client.CoreV1().Pods(s.ID).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		pods += len(list.Items)
+		here := 0
+		for i := range list.Items {
+			if list.Items[i].Spec.NodeName != "" {
+				here++
+			}
+		}
+		bound += here
+		require.NoError(t, player.Clear(t.Context(), s))
+		t.Logf("seed %d: %d steps, %d rests, %d of %d Pods are on nodes, played in %s, cleared in %s", seed, len(s.Steps), rests, here, len(list.Items), took.Round(time.Millisecond), (time.Since(started) - took).Round(time.Millisecond))
+		require.Less(t, took, longest, "seed %d", seed)
+		requireGone(t, client, s.ID)
+	}
+	require.Greater(t, bound*100, pods*25, "too few Pods are on nodes")
+	require.Greater(t, (pods-bound)*100, pods*5, "too few Pods wait")
+}
+
+// awaitQuiet waits until no Pod and no claim has changed for a while.
+func awaitQuiet(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	const quiet = 500 * time.Millisecond
+	last, since := "", time.Now()
+	return wait.PollUntilContextTimeout(ctx, quiet/10, longest, true, func(ctx context.Context) (bool, error) {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		claims, err := client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		state := ""
+		for i := range pods.Items {
+			state += pods.Items[i].ResourceVersion + " "
+		}
+		for i := range claims.Items {
+			state += claims.Items[i].ResourceVersion + " "
+		}
+		if state != last {
+			last, since = state, time.Now()
+		}
+		return time.Since(since) > quiet, nil
+	})
+}
+
+// requireGone fails the test if something of a story is left, except for the namespace, which goes later.
+func requireGone(t *testing.T, client kubernetes.Interface, id string) {
+	t.Helper()
+	selected := metav1.ListOptions{LabelSelector: story.Label + "=" + id}
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), selected)
+	require.NoError(t, err)
+	require.Empty(t, nodes.Items)
+	sliceList, err := client.ResourceV1().ResourceSlices().List(t.Context(), selected)
+	require.NoError(t, err)
+	require.Empty(t, sliceList.Items)
+	classes, err := client.ResourceV1().DeviceClasses().List(t.Context(), selected)
+	require.NoError(t, err)
+	require.Empty(t, classes.Items)
+	claims, err := client.ResourceV1().ResourceClaims(id).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, claims.Items)
+	pods, err := client.CoreV1().Pods(id).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, pods.Items)
+	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), id, metav1.GetOptions{})
+	if err == nil {
+		require.Equal(t, corev1.NamespaceTerminating, namespace.Status.Phase)
+	}
+}
