@@ -225,10 +225,11 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the version of the API server: %w", err)
 	}
-	features, err := story.FindFeatures(ctx, config)
+	features, err := story.DetectFeatures(ctx, client)
 	if err != nil {
 		return nil, nil, err
 	}
+	features.Quotas = true // every cluster has the controller, or Pods of a namespace with a quota never start
 	player, err := story.NewPlayer(config)
 	if err != nil {
 		return nil, nil, err
