@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func TestStoriesPlay(t *testing.T) {
 	c := cluster.ForTest(t, o)
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	require.NoError(t, err)
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	f, err := story.DetectFeatures(t.Context(), client)
@@ -85,8 +87,8 @@ func TestStoriesPlay(t *testing.T) {
 // awaitQuiet waits until no Pod and no claim has changed for a while.
 func awaitQuiet(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	const quiet = 500 * time.Millisecond
-	last, since := "", time.Now()
-	return wait.PollUntilContextTimeout(ctx, quiet/10, longest, true, func(ctx context.Context) (bool, error) {
+	before, last, since := "", "", time.Now()
+	err := wait.PollUntilContextTimeout(ctx, quiet/10, longest, true, func(ctx context.Context) (bool, error) {
 		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -95,18 +97,22 @@ func awaitQuiet(ctx context.Context, client kubernetes.Interface, namespace stri
 		if err != nil {
 			return false, err
 		}
-		state := ""
+		var state strings.Builder
 		for i := range pods.Items {
-			state += pods.Items[i].ResourceVersion + " "
+			fmt.Fprintf(&state, "Pod %s %s %v\n", pods.Items[i].Name, pods.Items[i].ResourceVersion, pods.Items[i].Status.Conditions)
 		}
 		for i := range claims.Items {
-			state += claims.Items[i].ResourceVersion + " "
+			fmt.Fprintf(&state, "ResourceClaim %s %s\n", claims.Items[i].Name, claims.Items[i].ResourceVersion)
 		}
-		if state != last {
-			last, since = state, time.Now()
+		if state.String() != last {
+			before, last, since = last, state.String(), time.Now()
 		}
 		return time.Since(since) > quiet, nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w: at last\n%s\nbecame\n%s", err, before, last)
+	}
+	return nil
 }
 
 // requireGone fails the test if something of a story is left, except for the namespace, which goes later.

@@ -33,24 +33,30 @@ func New(id string, seed int64, f Features) *Story {
 	g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 0)), features: f, story: &Story{ID: id, Seed: seed}}
 	g.createFleet()
 	g.createLoad()
+	firstEvent := len(g.story.Steps)
 	for steps, tries := g.between(4, 7), 0; len(g.story.Steps) < steps && tries < 20; tries++ {
 		g.addEvent()
 	}
-	g.finish()
+	g.finish(firstEvent)
 	return g.story
 }
 
-// finish has the last step rest, and drivers answer before each rest, so that no Pod waits for them then.
-func (g *generator) finish() {
+// finish has the last step rest. Where devices have binding conditions, drivers answer before each rest, so that no Pod
+// waits for them then. kube-scheduler looks for their answers every 5 s: few rests have to do.
+func (g *generator) finish(firstEvent int) {
 	steps := g.story.Steps
 	steps[len(steps)-1].Rest = true
 	if !g.fleet.hasBindingConditions() {
 		return
 	}
 	for i := range steps {
+		steps[i].Rest = i == len(steps)-1 || i == firstEvent-1
 		if steps[i].Rest {
-			steps[i].Answer = choose(g, Ready, Ready, Failed)
+			steps[i].Answer = Ready
 		}
+	}
+	if g.chance(15) {
+		steps[firstEvent-1].Answer = Failed
 	}
 }
 

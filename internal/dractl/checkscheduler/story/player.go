@@ -2,13 +2,10 @@ package story
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -199,83 +196,3 @@ func (p *Player) drainNode(ctx context.Context, s *Story, node string) error {
 }
 
 const cordon = `{"spec": {"unschedulable": true}}`
-
-// answerForDrivers sets the binding conditions for which Pods wait, until the scheduler has decided on all Pods. After
-// a failure it may take other devices: the drivers of these are ready.
-func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) error {
-	return p.await(ctx, func(ctx context.Context) error {
-		pods, err := p.client.CoreV1().Pods(s.ID).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return finalError{err}
-		}
-		claims, err := p.client.ResourceV1().ResourceClaims(s.ID).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return finalError{err}
-		}
-		waiting := 0
-		for i := range claims.Items {
-			claim := &claims.Items[i]
-			statuses := answerFor(claim, answer)
-			if statuses == nil {
-				continue
-			}
-			waiting++
-			patch, err := json.Marshal(map[string]any{"status": map[string]any{"devices": statuses}})
-			if err != nil {
-				return finalError{err}
-			}
-			if _, err := p.client.ResourceV1().ResourceClaims(s.ID).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-				return fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
-			}
-		}
-		if waiting > 0 {
-			answer = Ready
-			return errors.New("Pods wait for binding conditions")
-		}
-		for i := range pods.Items {
-			if isUndecided(&pods.Items[i]) {
-				return fmt.Errorf("the scheduler has not looked at Pod %s", pods.Items[i].Name)
-			}
-		}
-		return nil
-	})
-}
-
-// isUndecided reports whether the scheduler has not said anything of a Pod yet.
-func isUndecided(pod *corev1.Pod) bool {
-	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase != corev1.PodPending {
-		return false
-	}
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
-			return false
-		}
-	}
-	return true
-}
-
-// answerFor returns the status of the devices of a claim, or nil if none waits for a binding condition.
-func answerFor(claim *resourcev1.ResourceClaim, answer Answer) []resourcev1.AllocatedDeviceStatus {
-	if claim.Status.Allocation == nil || len(claim.Status.Devices) > 0 {
-		return nil
-	}
-	var statuses []resourcev1.AllocatedDeviceStatus
-	for _, result := range claim.Status.Allocation.Devices.Results {
-		if len(result.BindingConditions) == 0 {
-			continue
-		}
-		status := resourcev1.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
-		if result.ShareID != nil {
-			status.ShareID = new(string(*result.ShareID))
-		}
-		conditions := result.BindingConditions
-		if answer == Failed {
-			conditions = result.BindingFailureConditions
-		}
-		for _, condition := range conditions {
-			status.Conditions = append(status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: metav1.Now()})
-		}
-		statuses = append(statuses, status)
-	}
-	return statuses
-}
