@@ -10,12 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// searchLimit is how many devices a search tries on a node before it gives up.
-	searchLimit = 3000
-	// resultLimit is how many devices a claim can have.
-	resultLimit = resourcev1.AllocationResultsMaxSize
-)
+// resultLimit is how many devices a claim can have.
+const resultLimit = resourcev1.AllocationResultsMaxSize
 
 // search looks for devices for claims on a node. It tries all combinations of devices, and accepts what the rules for
 // allocations permit. So it has nothing in common with upstream's allocator.
@@ -28,15 +24,15 @@ type search struct {
 	node *corev1.Node
 	// claims have the allocations that are being tried.
 	claims []*resourcev1.ResourceClaim
-	tries  int
+	// triesLeft is how many more devices it may look at before it gives up.
+	triesLeft *int
 	// isUnclear says that the search does not know a rule that matters here, or that it gave up.
 	isUnclear bool
 }
 
-// searchDevices returns allocations of claims for a node, or nil if there are none. It is unclear that there are none if the
-// search gave up.
-func (o *Observer) searchDevices(ctx context.Context, node *corev1.Node, claims []*resourcev1.ResourceClaim) (found []resourcev1.AllocationResult, isUnclear bool) {
-	s := &search{Observer: o, ctx: ctx, node: node}
+// searchDevices returns allocations of claims for a node, or nil if there are none. If the search gave up, there may be some.
+func (o *Observer) searchDevices(ctx context.Context, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
+	s := &search{Observer: o, ctx: ctx, node: node, triesLeft: triesLeft}
 	for _, claim := range claims {
 		claim = claim.DeepCopy()
 		claim.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -105,6 +101,9 @@ func (s *search) offersFor(r *request) []*poolDevice {
 	for _, p := range s.supply.poolsFor(s.node.Name) {
 		for i := range p.devices {
 			offer := &p.devices[i]
+			if !s.hasTriesLeft() {
+				return nil
+			}
 			if !reachesNode(offer.slice, offer.device, s.node) || !wantsAll && (p.incomplete != "" || p.invalid != "") ||
 				e.whyUnselected(offer, class.Spec.Selectors) != "" || e.whyUnselected(offer, r.Selectors) != "" {
 				continue
@@ -127,8 +126,7 @@ func (s *search) tryOffers(claim *resourcev1.ResourceClaim, r *request, offers [
 		return findRest()
 	}
 	for i := 0; i+count <= len(offers); i++ {
-		if s.tries++; s.tries > searchLimit {
-			s.isUnclear = true
+		if !s.hasTriesLeft() {
 			return false
 		}
 		if len(claim.Status.Allocation.Devices.Results) == resultLimit {
@@ -143,6 +141,12 @@ func (s *search) tryOffers(claim *resourcev1.ResourceClaim, r *request, offers [
 	return false
 }
 
+func (s *search) hasTriesLeft() bool {
+	*s.triesLeft--
+	s.isUnclear = s.isUnclear || *s.triesLeft < 0
+	return *s.triesLeft >= 0
+}
+
 // newResult returns what an allocation says of a device.
 func (s *search) newResult(r *request, offer *poolDevice) resourcev1.DeviceRequestAllocationResult {
 	result := resourcev1.DeviceRequestAllocationResult{
@@ -150,7 +154,7 @@ func (s *search) newResult(r *request, offer *poolDevice) resourcev1.DeviceReque
 		BindingConditions: offer.device.BindingConditions, BindingFailureConditions: offer.device.BindingFailureConditions,
 	}
 	if isTrue(offer.device.AllowMultipleAllocations) {
-		result.ShareID = new(types.UID(fmt.Sprintf("try-%d", s.tries)))
+		result.ShareID = new(types.UID(fmt.Sprintf("try-%d", *s.triesLeft)))
 		result.ConsumedCapacity, _ = consumptionOf(r, offer.device)
 	}
 	return result

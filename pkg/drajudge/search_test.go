@@ -37,7 +37,7 @@ func TestSearchAgrees(t *testing.T) {
 			allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
 			require.NoError(t, err)
 			byUpstream, err := allocator.Allocate(t.Context(), node, claims)
-			bySearch, isUnclear := observer.searchDevices(t.Context(), node, claims)
+			bySearch, isUnclear := observer.searchDevices(t.Context(), node, claims, new(searchLimit))
 			isFound, isFoundBySearch := err == nil && len(byUpstream) == len(claims), bySearch != nil
 			switch {
 			case isFound == isFoundBySearch:
@@ -50,7 +50,7 @@ func TestSearchAgrees(t *testing.T) {
 				outcomes["the allocator charges admin access"]++
 			default:
 				outcomes["unknown"]++
-				t.Errorf("seed %d, Pod %d: the allocator says %t, the search %t: %v %v", seed, i, isFound, isFoundBySearch, describePlace(node, claims, byUpstream), describePlace(node, claims, bySearch))
+				t.Errorf("seed %d, Pod %d: the allocator says %t, the search %t: %v %v", seed, i, isFound, isFoundBySearch, &place{node, claims, byUpstream}, &place{node, claims, bySearch})
 			}
 			w.take(t, observer, claims, byUpstream)
 		}
