@@ -14,7 +14,7 @@ import (
 // status of a ResourceQuota.
 func (o *Observer) checkQuota(claim *resourcev1.ResourceClaim) []Violation {
 	var violations []Violation
-	for _, id := range slices.SortedFunc(maps.Keys(o.quotas), key.compare) {
+	for _, id := range sortedKeys(o.quotas) {
 		quota := o.quotas[id]
 		if quota.Namespace != claim.Namespace {
 			continue

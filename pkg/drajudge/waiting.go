@@ -69,7 +69,7 @@ func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 	if search.isUnclear {
 		return nil
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(o.pods), key.compare) {
+	for _, id := range sortedKeys(o.pods) {
 		pod := o.pods[id]
 		if !isWaiting(pod) || len(o.claimsOf(pod)) == 0 && len(o.deviceResourcesOf(pod)) == 0 || hasOtherDemands(pod) {
 			continue
@@ -145,6 +145,9 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
 // does not exist, is reserved for too many Pods, or has a device with any taint.
 func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
+	if pod.Status.ExtendedResourceClaimStatus != nil {
+		return nil, nil, false // a claim for extended resources is made anew, so this one has to go first
+	}
 	for _, c := range s.claimsOf(pod) {
 		switch {
 		case c.claim == nil || c.claim.DeletionTimestamp != nil:
