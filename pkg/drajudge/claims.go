@@ -17,6 +17,7 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 	var violations []Violation
 	if old != nil && !isSame(old, claim) { // the deletion of the old one was missed
 		o.removeClaim(id)
+		delete(o.wasReserved, id)
 		old = nil
 	}
 	if isDeleted {
@@ -24,6 +25,7 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 			violations = o.checkReservationsKept(old, nil)
 		}
 		o.removeClaim(id)
+		delete(o.wasReserved, id)
 		return violations
 	}
 	if old == nil {
@@ -33,6 +35,12 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 	}
 	o.removeClaim(id)
 	o.claims[id] = claim
+	if len(claim.Status.ReservedFor) > 0 {
+		o.wasReserved[id] = true
+	}
+	if old == nil {
+		violations = append(violations, o.checkQuota(claim)...)
+	}
 	violations = append(violations, o.checkReservations(claim)...)
 	allocation := claim.Status.Allocation
 	if allocation == nil {

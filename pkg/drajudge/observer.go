@@ -74,6 +74,11 @@ type Observer struct {
 	supply  *supply
 	claims  map[key]*resourcev1.ResourceClaim
 	pods    map[key]*corev1.Pod
+	quotas  map[key]*corev1.ResourceQuota
+	// preemptions are those for which no Pod was bound to the node yet.
+	preemptions map[string][]*preemption
+	// wasReserved has the claims that were reserved at some time.
+	wasReserved map[key]bool
 	// holders are the allocations of each device that is not free.
 	holders map[deviceID][]holder
 	// journal has the objects that writes of the supply have replaced, newest last, as long as a decision may
@@ -103,8 +108,13 @@ func NewObserver(options Options) *Observer {
 		supply:  newSupply(),
 		claims:  map[key]*resourcev1.ResourceClaim{},
 		pods:    map[key]*corev1.Pod{},
+		quotas:  map[key]*corev1.ResourceQuota{},
 		holders: map[deviceID][]holder{},
-		cel:     cel.NewCache(compiledExpressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
+
+		preemptions: map[string][]*preemption{},
+		wasReserved: map[key]bool{},
+
+		cel: cel.NewCache(compiledExpressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
 	}
 }
 
@@ -123,6 +133,12 @@ func (o *Observer) Observe(ctx context.Context, event Event) []Violation {
 		return o.observeClaim(ctx, object, isDeleted, event.Time)
 	case *corev1.Pod:
 		return o.observePod(object, isDeleted, event.Time)
+	case *corev1.ResourceQuota:
+		if id := keyOf(object, "ResourceQuota"); isDeleted {
+			delete(o.quotas, id)
+		} else {
+			o.quotas[id] = object
+		}
 	case *resourcev1.ResourceSlice:
 		o.observeSupply(keyOf(object, "ResourceSlice"), object, isDeleted, event.Time)
 	case *resourcev1.DeviceClass:
@@ -143,6 +159,9 @@ func (o *Observer) observeSupply(id key, object runtime.Object, isDeleted bool, 
 		object = nil
 	}
 	old := o.supply.replace(id, object)
+	if changesPlaces(old, object) {
+		clear(o.preemptions) // the places that Pods were to get may be gone
+	}
 	if o.options.DecisionLag == 0 || at.IsZero() {
 		return
 	}

@@ -18,6 +18,7 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []V
 		return nil
 	}
 	o.pods[id] = pod
+	o.observePreemption(pod, old)
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (o *Observer) claimsOf(pod *corev1.Pod) []podClaim {
 
 // checkBinding checks that a Pod that is bound now can use its claims on its node.
 func (o *Observer) checkBinding(pod *corev1.Pod) []Violation {
-	var violations []Violation
+	violations := o.checkExtendedResources(pod)
 	for _, c := range o.claimsOf(pod) {
 		objects := []Object{nameObject("Pod", pod)}
 		if c.claim == nil {

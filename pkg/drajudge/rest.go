@@ -6,19 +6,44 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // AtRest judges what must hold once nothing is left to do: call it when the cluster has been quiet for longer than its
-// controllers take. With kube-scheduler, that includes its backoff.
+// controllers take. With kube-scheduler, that includes its backoff, and the 5 seconds after which it looks at binding conditions again.
 func (o *Observer) AtRest(ctx context.Context) []Violation {
 	var violations []Violation
-	for _, id := range slices.SortedFunc(maps.Keys(o.claims), key.compare) {
-		violations = append(violations, o.checkReleased(o.claims[id])...)
+	needed := map[*resourcev1.ResourceClaim]bool{}
+	for _, pod := range o.pods {
+		if hasEnded(pod) {
+			continue
+		}
+		for _, c := range o.claimsOf(pod) {
+			needed[c.claim] = true
+		}
 	}
-	return append(violations, o.checkWaitingPods(ctx)...)
+	for _, id := range sortedKeys(o.claims) {
+		claim := o.claims[id]
+		violations = append(violations, o.checkReleased(claim)...)
+		violations = append(violations, o.checkReservedForWaiting(claim)...)
+		if claim.Status.Allocation != nil && len(claim.Status.ReservedFor) == 0 && o.wasReserved[id] && !needed[claim] && !isMadeForPod(claim) {
+			violations = append(violations, o.violation(allocationNeeded, []Object{nameObject("ResourceClaim", claim)}, "it is allocated, no longer reserved, and no Pod has it"))
+		}
+	}
+	return append(append(violations, o.checkWaitingPods(ctx)...), o.checkPreemptions()...)
+}
+
+func sortedKeys[T any](objects map[key]T) []key {
+	return slices.SortedFunc(maps.Keys(objects), key.compare)
+}
+
+// isMadeForPod reports whether a claim was made from a template or for the extended resources of a Pod.
+func isMadeForPod(claim *resourcev1.ResourceClaim) bool {
+	_, isFromTemplate := claim.Annotations[resourcev1.PodResourceClaimAnnotation]
+	return isFromTemplate || claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true"
 }
 
 func (k key) compare(other key) int {
@@ -34,7 +59,7 @@ func (o *Observer) checkReleased(claim *resourcev1.ResourceClaim) []Violation {
 		return pod != nil && pod.UID == uid && !hasEnded(pod)
 	}
 	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" && claim.Status.Allocation != nil {
-		if _, isFromTemplate := claim.Annotations[resourcev1.PodResourceClaimAnnotation]; isFromTemplate && !needsClaim(owner.Name, owner.UID) {
+		if isMadeForPod(claim) && !needsClaim(owner.Name, owner.UID) {
 			violations = append(violations, o.violation(claimReleased, objects, "it is allocated, and Pod %s, for which it was made, is gone or has ended", owner.Name))
 		}
 	}
@@ -44,4 +69,40 @@ func (o *Observer) checkReleased(claim *resourcev1.ResourceClaim) []Violation {
 		}
 	}
 	return violations
+}
+
+// checkReservedForWaiting checks that a claim is reserved only for Pods that are bound, or wait for what keeps them from it.
+func (o *Observer) checkReservedForWaiting(claim *resourcev1.ResourceClaim) []Violation {
+	if claim.Status.Allocation == nil {
+		return nil // checkReservations reports it
+	}
+	var violations []Violation
+	for _, consumer := range claim.Status.ReservedFor {
+		pod := o.pods[key{"Pod", claim.Namespace, consumer.Name}]
+		if consumer.Resource != "pods" || pod == nil || pod.UID != consumer.UID || !isWaiting(pod) || o.awaitsConditions(pod) {
+			continue
+		}
+		violations = append(violations, o.violation(reservationBound, []Object{nameObject("ResourceClaim", claim), nameObject("Pod", pod)},
+			"it is reserved for Pod %s, which is not bound and waits for no binding condition", pod.Name))
+	}
+	return violations
+}
+
+// awaitsConditions reports whether a driver has yet to agree to the binding of a Pod, and has not refused it.
+func (o *Observer) awaitsConditions(pod *corev1.Pod) bool {
+	isPending := false
+	for _, c := range o.claimsOf(pod) {
+		if c.claim == nil || c.claim.Status.Allocation == nil {
+			continue
+		}
+		results := c.claim.Status.Allocation.Devices.Results
+		for i := range results {
+			has := func(condition string) bool { return hasCondition(c.claim, &results[i], condition) }
+			if slices.ContainsFunc(results[i].BindingFailureConditions, has) {
+				return false
+			}
+			isPending = isPending || slices.ContainsFunc(results[i].BindingConditions, func(condition string) bool { return !has(condition) })
+		}
+	}
+	return isPending
 }
