@@ -106,7 +106,7 @@ The exit code is 1 if a statement was violated.`,
 	flags.BoolVar(&c.statements, "statements", false, "list the statements, and play nothing")
 	flags.StringVar(&c.only, "only", "", "regular expression for the ids of statements that count; default: all")
 	flags.StringVar(&c.programs, "control-plane", "", "directory with etcd, kube-apiserver, kube-controller-manager and kube-scheduler, to start a cluster; default: $"+assets+" where there is no kubeconfig")
-	flags.DurationVar(&c.times.settle, "settle", 15*time.Second, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
+	flags.DurationVar(&c.times.settle, "settle", 30*time.Second, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
 	flags.DurationVar(&c.times.timeout, "timeout", time.Minute, "time for the cluster to come to rest")
 	flags.DurationVar(&c.times.shrink, "shrink", 5*time.Minute, "time to shrink a story for each violated statement; 0 leaves it as it is")
 	return made
@@ -193,12 +193,28 @@ func (c *command) findCluster(ctx context.Context, folder string, hasCommand boo
 	// No kubelet says that nodes are healthy.
 	err = started.StartController(ctx, controlplane.ControllerManager, "--node-monitor-grace-period=24h", "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller")
 	if err == nil && !hasCommand {
-		err = started.StartController(ctx, controlplane.Scheduler)
+		err = startScheduler(ctx, started, folder)
 	}
 	if err != nil {
 		return "", nil, nil, errors.Join(err, started.Stop())
 	}
 	return started.Kubeconfig, started.Err, started.Stop, nil
+}
+
+// startScheduler starts kube-scheduler with a short backoff, so that a Pod that does not fit any more is known soon.
+func startScheduler(ctx context.Context, cluster *controlplane.ControlPlane, folder string) error {
+	path := filepath.Join(folder, "kube-scheduler.yaml")
+	text := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q}
+leaderElection: {leaderElect: false}
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 1
+`, cluster.Kubeconfig)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the configuration of kube-scheduler: %w", err)
+	}
+	return cluster.StartController(ctx, controlplane.Scheduler, "--config="+path)
 }
 
 // startCommand starts the scheduler on trial.

@@ -56,6 +56,7 @@ func sourcesOf(ctx context.Context, client kubernetes.Interface, namespace, sele
 		newSource("Namespace", client.CoreV1().Namespaces(), client.CoreV1().Namespaces(), labelled),
 		newSource("Node", client.CoreV1().Nodes(), client.CoreV1().Nodes(), labelled),
 		newSource("Pod", client.CoreV1().Pods(namespace), client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}),
+		newSource("ResourceQuota", client.CoreV1().ResourceQuotas(namespace), client.CoreV1().ResourceQuotas(namespace), metav1.ListOptions{}),
 		newSource("ResourceClaim", client.ResourceV1().ResourceClaims(namespace), client.ResourceV1().ResourceClaims(namespace), metav1.ListOptions{}),
 		newSource("ResourceSlice", client.ResourceV1().ResourceSlices(), client.ResourceV1().ResourceSlices(), labelled),
 		newSource("DeviceClass", client.ResourceV1().DeviceClasses(), client.ResourceV1().DeviceClasses(), labelled),
@@ -192,7 +193,7 @@ func (r *recorder) recordEvent(event watch.Event, accessor metav1.Object) error 
 // convertRule makes a DeviceTaintRule of v1 of one of another version, and returns other objects as they are.
 func convertRule(object runtime.Object) (runtime.Object, error) {
 	switch object.(type) {
-	case *corev1.Namespace, *corev1.Node, *corev1.Pod, *resourcev1.ResourceClaim, *resourcev1.ResourceSlice, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
+	case *corev1.Namespace, *corev1.Node, *corev1.Pod, *corev1.ResourceQuota, *resourcev1.ResourceClaim, *resourcev1.ResourceSlice, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
 		return object, nil
 	}
 	rule := &resourcev1.DeviceTaintRule{}
