@@ -44,17 +44,29 @@ func (g *generator) takePods(most int) (pods []*corev1.Pod, names []string) {
 	return pods, names
 }
 
-// endPods has the containers of Pods end.
+// endPods has the containers of Pods end. A Pod that shares a claim does not end but is deleted: while another Pod uses
+// the claim, the controller would reserve it for the Pod that has ended, and remove the reservation, without end.
 func (g *generator) endPods() {
 	pods, names := g.takePods(3)
 	if len(pods) == 0 {
 		return
 	}
-	step := Step{Say: sayOf(names) + choose(g, " end.", " have ended."), Rest: g.chance(60)}
+	step := Step{Say: sayOf(names) + " end.", Rest: g.chance(60)}
 	for _, pod := range pods {
+		if g.sharesClaim(pod) {
+			step.Delete = append(step.Delete, Deletion{Ref: refTo(pod)})
+			continue
+		}
 		step.Patch = append(step.Patch, Patch{Ref: refTo(pod), Subresource: "status", Merge: `{"status": {"phase": "Succeeded"}}`})
 	}
 	g.addStep(step)
+}
+
+// sharesClaim reports whether others use a claim of a Pod, or may use it later.
+func (g *generator) sharesClaim(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
+		return c.ResourceClaimName != nil && slices.Contains(g.load.sharedClaims, *c.ResourceClaimName)
+	})
 }
 
 func (g *generator) deletePods() {
@@ -179,14 +191,15 @@ func (g *generator) makeClaimLate() {
 
 // deleteClaim deletes a claim that was made by hand, which may be in use. It is made again once its Pods are gone.
 func (g *generator) deleteClaim() {
-	if len(g.load.claims) == 0 {
+	claims := g.load.usableClaims()
+	if len(claims) == 0 {
 		return
 	}
-	name := choose(g, g.load.claims...)
+	name := choose(g, claims...)
 	claim := &resourcev1.ResourceClaim{TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(name)}
 	g.addStep(Step{Say: "Claim " + name + " is deleted.", Delete: []Deletion{{Ref: refTo(claim)}}, Rest: g.chance(40)})
 	if g.chance(50) {
-		g.load.claims = slices.DeleteFunc(g.load.claims, func(other string) bool { return other == name })
+		g.load.deletedClaims = append(g.load.deletedClaims, name)
 		return
 	}
 	step := Step{Say: "Claim " + name + " is made again, after its Pods were deleted.", Rest: g.chance(60)}

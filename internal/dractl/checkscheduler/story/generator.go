@@ -41,22 +41,15 @@ func New(id string, seed int64, f Features) *Story {
 	return g.story
 }
 
-// finish has the last step rest. Where devices have binding conditions, drivers answer before each rest, so that no Pod
-// waits for them then. kube-scheduler looks for their answers every 5 s: few rests have to do.
+// finish has the last step rest. Where devices have binding conditions, drivers answer once: kube-scheduler looks for
+// their answers every 5 s.
 func (g *generator) finish(firstEvent int) {
 	steps := g.story.Steps
-	steps[len(steps)-1].Rest = true
-	if !g.fleet.hasBindingConditions() {
-		return
-	}
-	for i := range steps {
-		steps[i].Rest = i == len(steps)-1 || i == firstEvent-1
-		if steps[i].Rest {
-			steps[i].Answer = Ready
-		}
-	}
-	if g.chance(15) {
-		steps[firstEvent-1].Answer = Failed
+	last := &steps[len(steps)-1]
+	last.Rest = true
+	if g.fleet.hasBindingConditions() {
+		answered := choose(g, &steps[firstEvent-1], last)
+		answered.Rest, answered.Answer = true, choose(g, Ready, Ready, Ready, Failed)
 	}
 }
 

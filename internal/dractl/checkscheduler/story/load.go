@@ -15,12 +15,19 @@ type load struct {
 	hasAdminAccess bool
 	// hasQuota says that only templates make claims: the API server would refuse some that are made by hand.
 	hasQuota bool
-	// claims and templates are the names of those that Pods can use.
-	claims, templates []string
-	pods              []*corev1.Pod
-	// made counts Pods, claims and templates for their names.
+	// sharedClaims and templates are the names of those that Pods can use besides their own.
+	sharedClaims, templates []string
+	// deletedClaims are shared claims that were deleted for good.
+	deletedClaims []string
+	pods          []*corev1.Pod
+	// These count Pods, claims and templates for their names.
 	madePods, madeClaims, madeTemplates int
 	hasPriorities                       bool
+}
+
+// usableClaims returns the shared claims that exist.
+func (l *load) usableClaims() []string {
+	return slices.DeleteFunc(slices.Clone(l.sharedClaims), func(name string) bool { return slices.Contains(l.deletedClaims, name) })
 }
 
 // createLoad has the first Pods come, in one or two batches.
@@ -125,8 +132,8 @@ func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Obj
 		reference.ResourceClaimTemplateName = &template.Name
 		return reference, Objects{template}
 	}
-	if len(g.load.claims) > 0 && g.chance(30) {
-		reference.ResourceClaimName = new(choose(g, g.load.claims...))
+	if claims := g.load.usableClaims(); len(claims) > 0 && g.chance(30) {
+		reference.ResourceClaimName = new(choose(g, claims...))
 		return reference, nil
 	}
 	claim := g.newClaim()
@@ -152,7 +159,7 @@ func (g *generator) newClaim() *resourcev1.ResourceClaim {
 	}
 	g.load.madeClaims++
 	if g.chance(50) {
-		g.load.claims = append(g.load.claims, claim.Name)
+		g.load.sharedClaims = append(g.load.sharedClaims, claim.Name)
 	}
 	claim.Spec = g.newClaimSpec()
 	return claim

@@ -79,11 +79,22 @@ func contentOf(object Object) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 	}
-	if status, isMap := content["status"].(map[string]any); isMap && len(status) == 0 {
-		delete(content, "status")
+	removeEmpty(content)
+	if status, isMap := content["status"].(map[string]any); isMap && content["kind"] == "Node" {
+		delete(status, "nodeInfo")
+		delete(status, "daemonEndpoints")
 	}
-	removeNulls(content)
 	return content, nil
+}
+
+// removeEmpty removes what has no value, and structs without fields, below the fields of an object.
+func removeEmpty(content map[string]any) {
+	for field, value := range content {
+		removeNulls(value)
+		if fields, isMap := value.(map[string]any); value == nil || isMap && len(fields) == 0 {
+			delete(content, field)
+		}
+	}
 }
 
 // removeNulls removes what has no value at any depth.
