@@ -112,6 +112,13 @@ func (o *Observer) checkBindingConditions(claim *resourcev1.ResourceClaim, objec
 	return violations
 }
 
+// isAgreedTo reports whether the driver of an allocated device has agreed to the binding of its Pods.
+func isAgreedTo(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
+	isSet := func(condition string) bool { return hasCondition(claim, result, condition) }
+	return !slices.ContainsFunc(result.BindingFailureConditions, isSet) &&
+		!slices.ContainsFunc(result.BindingConditions, func(condition string) bool { return !isSet(condition) })
+}
+
 // hasCondition reports whether a condition of an allocated device is true.
 func hasCondition(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, condition string) bool {
 	return slices.ContainsFunc(claim.Status.Devices, func(status resourcev1.AllocatedDeviceStatus) bool {

@@ -143,7 +143,8 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 }
 
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
-// does not exist, is reserved for too many Pods, or has a device with any taint.
+// does not exist, is reserved for too many Pods, or has a device with any taint or one to whose binding the driver has not
+// agreed.
 func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
 	if pod.Status.ExtendedResourceClaimStatus != nil {
 		return nil, nil, false // a claim for extended resources is made anew, so this one has to go first
@@ -162,7 +163,7 @@ func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourc
 		results := c.claim.Status.Allocation.Devices.Results
 		for i := range results {
 			id := deviceOf(&results[i])
-			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 {
+			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 || !isAgreedTo(c.claim, &results[i]) {
 				return nil, nil, false
 			}
 		}
