@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,6 +123,9 @@ func (p *Player) createObject(ctx context.Context, s *Story, object Object) erro
 	client := p.reach(s, ref)
 	err = p.await(ctx, func(ctx context.Context) error {
 		_, err := client.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass") {
+			return err // the API server's cache lags behind its own writes
+		}
 		if err == nil || !apierrors.IsAlreadyExists(err) {
 			return stopUnlessNil(err)
 		}
