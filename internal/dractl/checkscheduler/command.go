@@ -91,12 +91,13 @@ The exit code is 1 if a statement was violated.`,
 
   # What is checked
   kwok-dractl check-scheduler --statements`,
-		RunE: func(made *cobra.Command, arguments []string) error {
+		Args: func(made *cobra.Command, arguments []string) error {
 			if made.ArgsLenAtDash() != 0 && len(arguments) > 0 {
 				return fmt.Errorf("unexpected argument %q: write -- before COMMAND", arguments[0])
 			}
-			return c.runCheck(made.Context(), arguments)
+			return nil
 		},
+		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, junit)
 	flags := made.Flags()
