@@ -24,7 +24,10 @@ func TestStoriesAreWellFormed(t *testing.T) {
 	older := everything
 	older.CountersWithDevices = true
 	for seed := range int64(2000) {
-		for _, f := range []Features{everything, older, {}} {
+		for i, f := range []Features{everything, older, {}} {
+			if i > 0 && seed%5 > 0 {
+				continue
+			}
 			s := New("story", seed, f)
 			requireWellFormed(t, s)
 			pods := 0
@@ -46,7 +49,8 @@ func TestStoriesAreWellFormed(t *testing.T) {
 func TestSameSeedSameStory(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(50) {
-		require.Equal(t, New("story", seed, everything), New("story", seed, everything))
+		first, again := New("story", seed, everything), New("story", seed, everything)
+		require.Equal(t, first, again)
 	}
 	require.NotEqual(t, New("story", 1, everything).Steps, New("story", 2, everything).Steps)
 }
@@ -197,21 +201,7 @@ func traitsOf(s *Story) traits {
 				}
 			}
 		}
-		for _, object := range step.Replace {
-			t.add("slice changes", refTo(object).Kind == "ResourceSlice")
-			t.add("class changes", refTo(object).Kind == "DeviceClass")
-		}
-		for _, patch := range step.Patch {
-			t.add("Pod ends", patch.Kind == "Pod" && patch.Subresource == "status")
-			t.add("node is used again", patch.Kind == "Node")
-		}
-		for _, deletion := range step.Delete {
-			t.add("Pod is deleted", deletion.Kind == "Pod")
-			t.add("Pod terminates", deletion.IsGraceful)
-			t.add("node goes", deletion.Kind == "Node")
-			t.add("slice goes", deletion.Kind == "ResourceSlice")
-			t.add("claim is deleted", deletion.Kind == "ResourceClaim")
-		}
+		t.addChanges(step)
 		t.add("drain", len(step.Drain) > 0)
 		t.add("drivers answer", step.Answer != "")
 		t.add("rests", step.Rest && i < len(s.Steps)-1)
@@ -221,6 +211,24 @@ func traitsOf(s *Story) traits {
 		t.add("shared claim", count > 1)
 	}
 	return t
+}
+
+func (t traits) addChanges(step *Step) {
+	for _, object := range step.Replace {
+		t.add("slice changes", refTo(object).Kind == "ResourceSlice")
+		t.add("class changes", refTo(object).Kind == "DeviceClass")
+	}
+	for _, patch := range step.Patch {
+		t.add("Pod ends", patch.Kind == "Pod" && patch.Subresource == "status")
+		t.add("node is used again", patch.Kind == "Node")
+	}
+	for _, deletion := range step.Delete {
+		t.add("Pod is deleted", deletion.Kind == "Pod")
+		t.add("Pod terminates", deletion.IsGraceful)
+		t.add("node goes", deletion.Kind == "Node")
+		t.add("slice goes", deletion.Kind == "ResourceSlice")
+		t.add("claim is deleted", deletion.Kind == "ResourceClaim")
+	}
 }
 
 func (t traits) addObject(object Object, step int) {
