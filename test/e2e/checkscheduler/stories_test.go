@@ -51,6 +51,9 @@ func newRig(t *testing.T) *rig {
 	case 36:
 		o.FeatureGates = map[string]bool{"DRADeviceTaintRules": true}
 		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1beta2": true}
+	case 37:
+		o.FeatureGates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
+		o.RuntimeConfig = map[string]bool{"scheduling.k8s.io/v1beta1": true}
 	}
 	r := &rig{cluster: cluster.ForTest(t, o)}
 	var err error
@@ -78,7 +81,8 @@ func (r *rig) testFeatures(t *testing.T) {
 	require.NotEmpty(t, r.features.TaintRuleVersion)
 	require.Equal(t, story.Features{
 		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, CountersWithDevices: harness.KubernetesMinor() == 34, ConsumableCapacity: true,
-		DeviceTaints: true, TaintRuleVersion: r.features.TaintRuleVersion, BindingConditions: true, ExtendedResources: true, Quotas: true,
+		DeviceTaints: true, TaintRuleVersion: r.features.TaintRuleVersion, BindingConditions: true, ExtendedResources: true,
+		PodGroups: harness.KubernetesMinor() >= 37, Quotas: true,
 	}, r.features)
 }
 

@@ -21,6 +21,9 @@ func (g *generator) addEvent() {
 	if g.features.TaintRuleVersion != "" {
 		events = append(events, g.taintByRule, g.taintByRule)
 	}
+	if g.features.PodGroups {
+		events = append(events, g.addPodGroup, g.addPodGroup)
+	}
 	choose(g, events...)()
 }
 

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 )
 
 // everything is what Kubernetes 1.36 or later has with all gates on.
 var everything = Features{
 	AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, ConsumableCapacity: true, DeviceTaints: true,
-	TaintRuleVersion: "v1", BindingConditions: true, ExtendedResources: true, Quotas: true,
+	TaintRuleVersion: "v1", BindingConditions: true, ExtendedResources: true, PodGroups: true, Quotas: true,
 }
 
 func TestStoriesAreWellFormed(t *testing.T) {
@@ -164,6 +165,7 @@ var needs = map[string]func(*Features){
 	"firstAvailable":     func(f *Features) { f.PrioritizedList = false },
 	"admin access":       func(f *Features) { f.AdminAccess = false },
 	"binding conditions": func(f *Features) { f.BindingConditions = false }, "drivers answer": func(f *Features) { f.BindingConditions = false },
+	"Pod group": func(f *Features) { f.PodGroups = false }, "claim of a Pod group": func(f *Features) { f.PodGroups = false },
 	"extended resource": func(f *Features) { f.ExtendedResources = false },
 	"quota":             func(f *Features) { f.Quotas = false },
 }
@@ -247,6 +249,9 @@ func (t traits) addObject(object Object, step int) {
 		t.addClaim(&object.Spec.Spec.Devices)
 	case *corev1.Node:
 		t.add("node taint", len(object.Spec.Taints) > 0)
+	case *schedulingv1beta1.PodGroup:
+		t.add("Pod group", true)
+		t.add("claim of a Pod group", len(object.Spec.ResourceClaims) > 0)
 	case *corev1.ResourceQuota:
 		t.add("quota", true)
 	case *corev1.Pod:
