@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,27 +25,12 @@ func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) 
 		if err != nil {
 			return finalError{err}
 		}
-		isAnswered := false
-		for i := range claims.Items {
-			claim := &claims.Items[i]
-			statuses := answerFor(claim, answer)
-			if statuses == nil || isSilent {
-				continue
+		if !isSilent {
+			hasAnswered, err := p.setConditions(ctx, claims.Items, answer)
+			if hasAnswered || err != nil {
+				isSilent = answer == Failed && err == nil
+				return cmp.Or(err, undecided)
 			}
-			isAnswered = true
-			patch, err := json.Marshal(map[string]any{
-				"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": map[string]any{"devices": statuses},
-			})
-			if err != nil {
-				return finalError{err}
-			}
-			if _, err := p.client.ResourceV1().ResourceClaims(s.ID).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-				return fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
-			}
-		}
-		if isAnswered {
-			isSilent = answer == Failed
-			return undecided
 		}
 		pods, err := p.client.CoreV1().Pods(s.ID).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -59,6 +45,28 @@ func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) 
 		return nil
 	}
 	return err
+}
+
+// setConditions sets the conditions of devices that wait for their drivers, and reports whether there are any.
+func (p *Player) setConditions(ctx context.Context, claims []resourcev1.ResourceClaim, answer Answer) (hasAnswered bool, err error) {
+	for i := range claims {
+		claim := &claims[i]
+		statuses := answerFor(claim, answer)
+		if statuses == nil {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": map[string]any{"devices": statuses},
+		})
+		if err != nil {
+			return false, err
+		}
+		if _, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			return false, fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
+		}
+		hasAnswered = true
+	}
+	return hasAnswered, nil
 }
 
 // isUndecided reports whether the scheduler has something to do for a Pod: it has said nothing of it yet, and all its

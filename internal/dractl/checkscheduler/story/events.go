@@ -12,7 +12,7 @@ import (
 // adds no step.
 func (g *generator) addEvent() {
 	events := []func(){
-		func() { g.addPods(g.between(1, 3), "come") },
+		func() { g.addPods(g.between(1, 3)) },
 		g.endPods, g.deletePods, g.terminatePod, g.recreatePod, g.preemptPods,
 		g.drainNode, g.removeNode,
 		g.replacePool, g.replacePool, g.replacePoolSlowly, g.deletePool, g.changeClass,
@@ -20,6 +20,9 @@ func (g *generator) addEvent() {
 	}
 	if g.features.TaintRuleVersion != "" {
 		events = append(events, g.taintByRule, g.taintByRule)
+	}
+	if g.features.PodGroups {
+		events = append(events, g.addPodGroup, g.addPodGroup)
 	}
 	choose(g, events...)()
 }
@@ -88,7 +91,7 @@ func (g *generator) terminatePod() {
 		return
 	}
 	g.addStep(Step{Say: pod.Name + " is deleted, but its containers do not stop.", Delete: []Deletion{{Ref: refTo(pod), IsGraceful: true}}, Rest: g.chance(30)})
-	g.addPods(g.between(1, 2), "come")
+	g.addPods(g.between(1, 2))
 	g.addStep(Step{Say: "The containers of " + pod.Name + " stop.", Delete: []Deletion{{Ref: refTo(pod)}}, Rest: g.chance(60)})
 }
 
@@ -108,14 +111,14 @@ func (g *generator) preemptPods() {
 	if g.load.madePods > maxPods-3 {
 		return
 	}
-	step := Step{Say: "Pods use the CPUs of nodes.", Rest: true}
+	step := Step{Say: "Pods use the CPUs of nodes.", Create: g.usePriorities(), Rest: true}
 	for range 2 {
 		pod, objects := g.newPod()
 		requestCPU(pod, "3")
 		step.Create = append(append(step.Create, objects...), pod)
 	}
 	g.addStep(step)
-	important := Step{Rest: g.chance(70), Create: g.usePriorities()}
+	important := Step{Rest: g.chance(70)}
 	pod, objects := g.newPod()
 	requestCPU(pod, "4")
 	pod.Spec.PriorityClassName = g.story.ID + "-important"

@@ -112,8 +112,10 @@ func (g *generator) newDriver(index int) *driver {
 		flavor flavor
 		isOn   bool
 	}{
-		{partitionedDevices, g.features.PartitionableDevices}, {sharedDevices, g.features.ConsumableCapacity},
-		{taintedDevices, g.features.DeviceTaints}, {bindingDevices, g.features.BindingConditions},
+		{partitionedDevices, g.features.PartitionableDevices},
+		{sharedDevices, g.features.ConsumableCapacity},
+		{taintedDevices, g.features.DeviceTaints},
+		{bindingDevices, g.features.BindingConditions},
 	} {
 		if f.isOn {
 			flavors = append(flavors, f.flavor)

@@ -37,7 +37,7 @@ func (g *generator) createLoad() {
 		g.addStep(Step{Say: "A quota limits the devices of claims.", Create: Objects{g.newQuota()}})
 	}
 	for range g.between(1, 2) {
-		g.addPods(g.between(2, 4), "come")
+		g.addPods(g.between(2, 4))
 	}
 }
 
@@ -50,7 +50,7 @@ func (g *generator) newQuota() *corev1.ResourceQuota {
 }
 
 // addPods adds a step in which Pods come with their claims.
-func (g *generator) addPods(count int, how string) {
+func (g *generator) addPods(count int) {
 	step := Step{Rest: g.chance(60)}
 	var names []string
 	for range min(count, maxPods-g.load.madePods) {
@@ -61,7 +61,7 @@ func (g *generator) addPods(count int, how string) {
 	if len(names) == 0 {
 		return
 	}
-	step.Say = sayOf(names) + " " + how + "."
+	step.Say = sayOf(names) + " come."
 	g.addStep(step)
 }
 

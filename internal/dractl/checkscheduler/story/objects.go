@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	sigsjson "sigs.k8s.io/json"
@@ -28,6 +29,7 @@ var kinds = map[string]kind{
 	"ServiceAccount":        {"serviceaccounts", true, func() Object { return &corev1.ServiceAccount{} }},
 	"Node":                  {"nodes", false, func() Object { return &corev1.Node{} }},
 	"Pod":                   {"pods", true, func() Object { return &corev1.Pod{} }},
+	"PodGroup":              {"podgroups", true, func() Object { return &schedulingv1beta1.PodGroup{} }},
 	"ResourceQuota":         {"resourcequotas", true, func() Object { return &corev1.ResourceQuota{} }},
 	"PriorityClass":         {"priorityclasses", false, func() Object { return &schedulingv1.PriorityClass{} }},
 	"DeviceClass":           {"deviceclasses", false, func() Object { return &resourcev1.DeviceClass{} }},

@@ -51,7 +51,7 @@ func (g *generator) replacePoolSlowly() {
 	}
 	g.addStep(step)
 	if g.chance(50) {
-		g.addPods(g.between(1, 2), "come")
+		g.addPods(g.between(1, 2))
 	}
 	g.addStep(Step{Say: "Pool " + p.name + " is complete.", Create: Objects{next[len(next)-1]}, Rest: g.chance(60)})
 }
@@ -93,7 +93,7 @@ func (g *generator) changeDevices(p *pool) {
 	case len(devices) > 1 && g.chance(35):
 		slice.Spec.Devices = slices.Delete(slices.Clone(devices), i, i+1)
 	case p.driver.flavor != partitionedDevices && g.chance(40):
-		slice.Spec.Devices = append(devices, g.newDeviceOf(p, p.unusedIndex()))
+		slice.Spec.Devices = append(slice.Spec.Devices, g.newDeviceOf(p, p.unusedIndex()))
 	case g.features.DeviceTaints && g.chance(50):
 		p.driver.isTainted = true
 		devices[i].Taints = []resourcev1.DeviceTaint{g.newTaint()}

@@ -40,18 +40,8 @@ func (s *Story) WriteScript(w io.Writer) error {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		fmt.Fprintf(&text, "\n# %d. %s\n", i+1, step.Say)
-		for _, object := range step.Create {
-			if ref := refTo(object); deleted[ref] {
-				fmt.Fprintf(&text, "kubectl wait --for=delete %s --timeout=60s\n", s.argumentsFor(ref))
-			}
-		}
-		if err := writeObjects(&text, "create", step.Create); err != nil {
+		if err := s.writeCreations(&text, step.Create, deleted); err != nil {
 			return err
-		}
-		for _, object := range step.Create {
-			if ref := refTo(object); ref.Kind == "ResourceQuota" {
-				fmt.Fprintf(&text, "kubectl wait --for=jsonpath='{.status.hard}' %s\n", s.argumentsFor(ref))
-			}
 		}
 		if err := writeObjects(&text, "replace", step.Replace); err != nil {
 			return err
@@ -74,6 +64,24 @@ func (s *Story) WriteScript(w io.Writer) error {
 	}
 	_, err := w.Write(text.Bytes())
 	return err
+}
+
+// writeCreations writes the creation of objects, after those of the same names that were deleted are gone.
+func (s *Story) writeCreations(text *bytes.Buffer, objects Objects, deleted map[Ref]bool) error {
+	for _, object := range objects {
+		if ref := refTo(object); deleted[ref] {
+			fmt.Fprintf(text, "kubectl wait --for=delete %s --timeout=60s\n", s.argumentsFor(ref))
+		}
+	}
+	if err := writeObjects(text, "create", objects); err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if ref := refTo(object); ref.Kind == "ResourceQuota" {
+			fmt.Fprintf(text, "kubectl wait --for=jsonpath='{.status.hard}' %s\n", s.argumentsFor(ref))
+		}
+	}
+	return nil
 }
 
 // writeWaits writes what a step waits for.
