@@ -174,10 +174,10 @@ func (s *search) isPossible(claim *resourcev1.ResourceClaim) bool {
 }
 
 func (s *search) addLast(claim *resourcev1.ResourceClaim, result resourcev1.DeviceRequestAllocationResult) {
-	results := append(claim.Status.Allocation.Devices.Results, result)
-	claim.Status.Allocation.Devices.Results = results
+	devices := &claim.Status.Allocation.Devices
+	devices.Results = append(devices.Results, result)
 	id := deviceOf(&result)
-	s.holders[id] = append(s.holders[id], holder{claim, &results[len(results)-1]})
+	s.holders[id] = append(s.holders[id], holder{claim, &devices.Results[len(devices.Results)-1]})
 }
 
 func (s *search) removeLast(claim *resourcev1.ResourceClaim) {

@@ -126,20 +126,27 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 			others = append(others, p)
 		}
 	}
-	for _, p := range suitable {
-		if len(p.claims) == 0 {
-			return p, true
-		}
-		if devices, isUnclear := s.searchDevices(ctx, p.node, p.claims, &s.triesLeft); devices != nil || isUnclear {
-			return p, true
+	if len(suitable) == 0 {
+		return s.searchPlaces(ctx, others), false
+	}
+	confirmed := slices.IndexFunc(suitable, func(p *place) bool {
+		devices, isUnclear := s.searchDevices(ctx, p.node, p.claims, &s.triesLeft)
+		return len(devices) == len(p.claims) || isUnclear
+	})
+	if confirmed < 0 {
+		return nil, false
+	}
+	return suitable[confirmed], true
+}
+
+// searchPlaces returns the first place for which the exhaustive search finds devices, with these, or nil if there is none.
+func (s *placeSearch) searchPlaces(ctx context.Context, places []*place) *place {
+	for _, p := range places {
+		if p.results, _ = s.searchDevices(ctx, p.node, p.claims, &s.triesLeft); p.results != nil {
+			return p
 		}
 	}
-	for _, p := range others {
-		if p.results, _ = s.searchDevices(ctx, p.node, p.claims, &s.triesLeft); p.results != nil && suitable == nil {
-			return p, false
-		}
-	}
-	return nil, false
+	return nil
 }
 
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
