@@ -31,7 +31,7 @@ type search struct {
 }
 
 // searchDevices returns allocations of claims for a node, or nil if there are none. If the search gave up, there may be some.
-func (o *Observer) searchDevices(ctx context.Context, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
+func searchDevices(ctx context.Context, o *Observer, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
 	s := &search{Observer: o, ctx: ctx, node: node, triesLeft: triesLeft}
 	for _, claim := range claims {
 		claim = claim.DeepCopy()

@@ -37,10 +37,10 @@ func TestSearchAgrees(t *testing.T) {
 		for i := range 6 {
 			claims := []*resourcev1.ResourceClaim{w.claim(2 * i), w.claim(2*i + 1)}[:1+w.IntN(2)]
 			node := w.node(observer)
-			allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
+			allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.holders.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
 			require.NoError(t, err)
 			byUpstream, err := allocator.Allocate(t.Context(), node, claims)
-			bySearch, isUnclear := observer.searchDevices(t.Context(), node, claims, new(searchLimit))
+			bySearch, isUnclear := searchDevices(t.Context(), observer, node, claims, new(searchLimit))
 			isFound, isFoundBySearch := err == nil && len(byUpstream) == len(claims), bySearch != nil
 			switch {
 			case isFound == isFoundBySearch:

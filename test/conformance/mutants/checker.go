@@ -83,8 +83,10 @@ func (c *checker) prove(ctx context.Context, m *mutant, program string, seeds in
 
 // check plays stories against a scheduler, and returns which statements of a mutant they violate.
 func (c *checker) check(ctx context.Context, m *mutant, program string, first, count int) ([]finding, error) {
-	command := []string{program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
-		"--leader-elect=false", "--secure-port=0"}
+	command := []string{
+		program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
+		"--leader-elect=false", "--secure-port=0",
+	}
 	if m.restarts {
 		command = append([]string{"sh", "-c", restarting, "restarting", "3"}, command...)
 	}
