@@ -90,8 +90,11 @@ func (c *checker) check(ctx context.Context, m *mutant, program string, first, c
 	if m.restarts {
 		command = append([]string{"sh", "-c", restarting, "restarting", "3"}, command...)
 	}
-	arguments := append([]string{"check-scheduler", "--control-plane", c.programs, "--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0",
-		"--only", "^(" + strings.Join(m.statements, "|") + ")$", "-o", "json", "--"}, command...)
+	arguments := []string{
+		"check-scheduler", "--control-plane", c.programs, "--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0",
+		"--only", "^(" + strings.Join(m.statements, "|") + ")$", "-o", "json", "--",
+	}
+	arguments = append(arguments, command...)
 	log, err := os.OpenFile(filepath.Join(c.logs, m.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
