@@ -30,7 +30,7 @@ type search struct {
 	isUnclear bool
 }
 
-// searchDevices returns allocations of claims for a node, or nil if there are none. If the search gave up, there may be some.
+// searchDevices returns allocations of claims for a node, or nil if there are none. If it is unclear, there may be some.
 func searchDevices(ctx context.Context, o *Observer, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
 	s := &search{Observer: o, ctx: ctx, node: node, triesLeft: triesLeft}
 	for _, claim := range claims {
@@ -52,6 +52,9 @@ func searchDevices(ctx context.Context, o *Observer, node *corev1.Node, claims [
 		for len(claim.Status.Allocation.Devices.Results) > 0 {
 			s.removeLast(claim)
 		}
+	}
+	if s.isUnclear {
+		return nil, true
 	}
 	return found, false
 }
