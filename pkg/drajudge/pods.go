@@ -18,7 +18,7 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []V
 		return nil
 	}
 	o.pods[id] = pod
-	o.observePreemption(pod, old)
+	o.preemptions.observePod(pod, old, o.pods)
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}

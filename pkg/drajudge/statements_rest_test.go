@@ -106,8 +106,9 @@ func restExamples() []example {
 			pod := podWith("late", "a")
 			pod.Spec.Priority, pod.Status.NominatedNodeName = new(int32(10)), "node-1"
 			s.create(pod)
-			s.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"name": "node-1"}},
-				Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}}})
+			heartbeat := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"name": "node-1"}}}
+			heartbeat.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+			s.update(heartbeat)
 			if !isViolated {
 				s.remove(slice)
 			}
