@@ -34,16 +34,16 @@ var (
 // usual is how long a story takes at most, on the average of several.
 const usual = 10 * time.Second
 
-// rig is a cluster, and what the stories can have there.
-type rig struct {
+// storyCluster is a cluster, and what the stories can have there.
+type storyCluster struct {
 	cluster  *cluster.Cluster
 	config   *rest.Config
 	client   kubernetes.Interface
 	features story.Features
 }
 
-// newRig starts a cluster that has everything. Nothing plays a kubelet there.
-func newRig(t *testing.T) *rig {
+// newStoryCluster starts a cluster that has everything. Nothing plays a kubelet there.
+func newStoryCluster(t *testing.T) *storyCluster {
 	t.Helper()
 	o := harness.AllFeatures(cluster.Options{Disable: []string{cluster.Kwok}})
 	switch harness.KubernetesMinor() {
@@ -56,53 +56,53 @@ func newRig(t *testing.T) *rig {
 		o.FeatureGates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
 		o.RuntimeConfig = map[string]bool{"scheduling.k8s.io/v1beta1": true}
 	}
-	r := &rig{cluster: cluster.ForTest(t, o)}
+	c := &storyCluster{cluster: cluster.ForTest(t, o)}
 	var err error
-	r.config, err = clientcmd.BuildConfigFromFlags("", r.cluster.Kubeconfig())
+	c.config, err = clientcmd.BuildConfigFromFlags("", c.cluster.Kubeconfig())
 	require.NoError(t, err)
-	r.config.QPS = -1
-	r.client, err = kubernetes.NewForConfig(r.config)
+	c.config.QPS = -1
+	c.client, err = kubernetes.NewForConfig(c.config)
 	require.NoError(t, err)
-	r.features, err = story.DetectFeatures(t.Context(), r.client)
+	c.features, err = story.DetectFeatures(t.Context(), c.client)
 	require.NoError(t, err)
-	r.features.Quotas = true
-	return r
+	c.features.Quotas = true
+	return c
 }
 
 func TestStories(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	t.Run("features", r.testFeatures)
-	t.Run("player", r.testPlayer)
-	t.Run("script", r.testScript)
+	c := newStoryCluster(t)
+	t.Run("features", c.testFeatures)
+	t.Run("player", c.testPlayer)
+	t.Run("script", c.testScript)
 }
 
 // testFeatures expects that the probes find all that the cluster has.
-func (r *rig) testFeatures(t *testing.T) {
-	require.NotEmpty(t, r.features.TaintRuleVersion)
+func (c *storyCluster) testFeatures(t *testing.T) {
+	require.NotEmpty(t, c.features.TaintRuleVersion)
 	require.Equal(t, story.Features{
 		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, CountersWithDevices: harness.KubernetesMinor() == 34, ConsumableCapacity: true,
-		DeviceTaints: true, TaintRuleVersion: r.features.TaintRuleVersion, BindingConditions: true, ExtendedResources: true,
+		DeviceTaints: true, TaintRuleVersion: c.features.TaintRuleVersion, BindingConditions: true, ExtendedResources: true,
 		PodGroups: harness.KubernetesMinor() >= 37, Quotas: true,
-	}, r.features)
+	}, c.features)
 }
 
 // testPlayer plays one story after the other. The API server accepts all of it, some Pods are scheduled and some are
 // not, and nothing is left behind.
-func (r *rig) testPlayer(t *testing.T) {
-	player, err := story.NewPlayer(r.config)
+func (c *storyCluster) testPlayer(t *testing.T) {
+	player, err := story.NewPlayer(c.config)
 	require.NoError(t, err)
 	bound, pods, all := 0, 0, time.Duration(0)
 	for seed := *seedFlag; seed < *seedFlag+*seedsFlag; seed++ {
-		s := story.New(fmt.Sprintf("story-%d", seed), seed, r.features)
+		s := story.New(fmt.Sprintf("story-%d", seed), seed, c.features)
 		started := time.Now()
 		rests := 0
 		require.NoError(t, player.Play(t.Context(), s, func(ctx context.Context) error {
 			rests++
-			return awaitQuiet(ctx, r.client, s.ID)
+			return awaitQuiet(ctx, c.client, s.ID)
 		}))
 		took := time.Since(started)
-		list, err := r.client.CoreV1().Pods(s.ID).List(t.Context(), metav1.ListOptions{})
+		list, err := c.client.CoreV1().Pods(s.ID).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		pods += len(list.Items)
 		here := 0
@@ -115,7 +115,7 @@ func (r *rig) testPlayer(t *testing.T) {
 		require.NoError(t, player.Clear(t.Context(), s))
 		t.Logf("seed %d: %d steps, %d rests, %d of %d Pods are on nodes, played in %s, cleared in %s", seed, len(s.Steps), rests, here, len(list.Items), took.Round(time.Millisecond), (time.Since(started) - took).Round(time.Millisecond))
 		all += took
-		requireGone(t, r.client, s.ID)
+		requireGone(t, c.client, s.ID)
 	}
 	require.Less(t, all/time.Duration(*seedsFlag), usual)
 	require.Greater(t, bound*100, pods*25, "too few Pods are on nodes")
@@ -123,10 +123,10 @@ func (r *rig) testPlayer(t *testing.T) {
 }
 
 // testScript tells stories with kubectl alone, until a script has answered for a driver, and deletes what they leave.
-func (r *rig) testScript(t *testing.T) {
+func (c *storyCluster) testScript(t *testing.T) {
 	const attempts = 5
 	for seed, told := int64(0), 0; told < attempts; seed++ {
-		s := story.New(fmt.Sprintf("script-%d", seed), seed, r.features)
+		s := story.New(fmt.Sprintf("script-%d", seed), seed, c.features)
 		if !slices.ContainsFunc(s.Steps, func(step story.Step) bool { return step.Answer == story.Ready }) {
 			continue
 		}
@@ -139,7 +139,7 @@ func (r *rig) testScript(t *testing.T) {
 		run := func(arguments ...string) string {
 			t.Helper()
 			command := exec.CommandContext(t.Context(), "sh", append([]string{file}, arguments...)...)
-			command.Env = append(os.Environ(), "KUBECONFIG="+r.cluster.Kubeconfig(), "PATH="+filepath.Dir(r.cluster.Binary("kubectl"))+":"+os.Getenv("PATH"), "REST=1")
+			command.Env = append(os.Environ(), "KUBECONFIG="+c.cluster.Kubeconfig(), "PATH="+filepath.Dir(c.cluster.Binary("kubectl"))+":"+os.Getenv("PATH"), "REST=1")
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, "seed %d: %s", seed, output)
 			return string(output)
@@ -147,7 +147,7 @@ func (r *rig) testScript(t *testing.T) {
 		output := run()
 		require.Contains(t, output, "namespace/"+s.ID+" created")
 		run("clean")
-		requireGone(t, r.client, s.ID)
+		requireGone(t, c.client, s.ID)
 		if strings.Contains(output, "resourceclaim.resource.k8s.io/") && strings.Contains(output, " patched") {
 			return
 		}

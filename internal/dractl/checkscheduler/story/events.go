@@ -28,7 +28,7 @@ func (g *generator) addEvent() {
 }
 
 // takePod takes a random Pod out of those that are there.
-func (g *generator) takePod() *corev1.Pod {
+func (g *loadMaker) takePod() *corev1.Pod {
 	if len(g.load.pods) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (g *generator) takePod() *corev1.Pod {
 	return pod
 }
 
-func (g *generator) takePods(most int) (pods []*corev1.Pod, names []string) {
+func (g *loadMaker) takePods(most int) (pods []*corev1.Pod, names []string) {
 	for range g.between(1, most) {
 		if pod := g.takePod(); pod != nil {
 			pods, names = append(pods, pod), append(names, pod.Name)
@@ -66,7 +66,7 @@ func (g *generator) endPods() {
 }
 
 // sharesClaim reports whether others use a claim of a Pod, or may use it later.
-func (g *generator) sharesClaim(pod *corev1.Pod) bool {
+func (g *loadMaker) sharesClaim(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
 		return c.ResourceClaimName != nil && slices.Contains(g.load.sharedClaims, *c.ResourceClaimName)
 	})
@@ -121,7 +121,7 @@ func (g *generator) preemptPods() {
 	important := Step{Rest: g.chance(70)}
 	pod, objects := g.newPod()
 	requestCPU(pod, "4")
-	pod.Spec.PriorityClassName = g.story.ID + "-important"
+	pod.Spec.PriorityClassName = g.id + "-important"
 	important.Say = pod.Name + " is more important, and wants all CPUs of a node."
 	important.Create = append(append(important.Create, objects...), pod)
 	g.addStep(important)

@@ -42,7 +42,7 @@ func (g *generator) createLoad() {
 }
 
 // newQuota limits the devices of a class.
-func (g *generator) newQuota() *corev1.ResourceQuota {
+func (g *loadMaker) newQuota() *corev1.ResourceQuota {
 	quota := &corev1.ResourceQuota{TypeMeta: typeOf("v1", "ResourceQuota"), ObjectMeta: g.namespacedMeta("quota")}
 	class := choose(g, g.fleet.drivers...).class
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourceName(class + corev1.ResourceClaimsPerClass): parseAmount(choose(g, "2", "3", "4"))}
@@ -66,13 +66,13 @@ func (g *generator) addPods(count int) {
 }
 
 // newPod makes a Pod, and the claims and templates that it needs and do not exist.
-func (g *generator) newPod() (*corev1.Pod, Objects) {
+func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
 	pod := &corev1.Pod{TypeMeta: typeOf("v1", "Pod"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("pod-%d", g.load.madePods))}
 	g.load.madePods++
 	g.load.pods = append(g.load.pods, pod)
 	pod.Spec = corev1.PodSpec{
 		ServiceAccountName: accountName, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
-		NodeSelector: map[string]string{Label: g.story.ID},
+		NodeSelector: map[string]string{Label: g.id},
 		Containers:   []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10"}},
 	}
 	if g.chance(30) {
@@ -121,7 +121,7 @@ func requestExtended(pod *corev1.Pod, name, count string) {
 }
 
 // newClaimReference refers to a claim or a template, which others use too, or is made.
-func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Objects) {
+func (g *loadMaker) newClaimReference(name string) (corev1.PodResourceClaim, Objects) {
 	reference := corev1.PodResourceClaim{Name: name}
 	if g.load.hasQuota || g.chance(50) {
 		if len(g.load.templates) > 0 && g.chance(50) {
@@ -141,19 +141,19 @@ func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Obj
 	return reference, Objects{claim}
 }
 
-func (g *generator) newTemplate() *resourcev1.ResourceClaimTemplate {
+func (g *loadMaker) newTemplate() *resourcev1.ResourceClaimTemplate {
 	template := &resourcev1.ResourceClaimTemplate{
 		TypeMeta: typeOf(resourceVersion, "ResourceClaimTemplate"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("template-%d", g.load.madeTemplates)),
 	}
 	g.load.madeTemplates++
 	g.load.templates = append(g.load.templates, template.Name)
-	template.Spec.Labels = map[string]string{Label: g.story.ID}
+	template.Spec.Labels = map[string]string{Label: g.id}
 	template.Spec.Spec = g.newClaimSpec()
 	return template
 }
 
 // newClaim makes a claim. In half of the cases others may use it too.
-func (g *generator) newClaim() *resourcev1.ResourceClaim {
+func (g *loadMaker) newClaim() *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{
 		TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("claim-%d", g.load.madeClaims)),
 	}
@@ -166,7 +166,7 @@ func (g *generator) newClaim() *resourcev1.ResourceClaim {
 }
 
 // usePriorities makes the priority class of important Pods, once.
-func (g *generator) usePriorities() Objects {
+func (g *loadMaker) usePriorities() Objects {
 	if g.load.hasPriorities {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (g *generator) replacePoolSlowly() {
 		return
 	}
 	more := p.slices[0].DeepCopy()
-	more.ObjectMeta = g.clusterMeta(p.sliceName(g.story.ID, len(p.slices)))
+	more.ObjectMeta = g.clusterMeta(p.sliceName(g.id, len(p.slices)))
 	more.Spec.Devices = nil
 	for range g.between(1, 2) {
 		more.Spec.Devices = append(more.Spec.Devices, g.newDeviceOf(p, p.unusedIndex()+len(more.Spec.Devices)))
@@ -82,7 +82,7 @@ func (p *pool) nextGeneration() []*resourcev1.ResourceSlice {
 }
 
 // changeDevices has devices of a pool go, come, or change.
-func (g *generator) changeDevices(p *pool) {
+func (g *fleetMaker) changeDevices(p *pool) {
 	slice := choose(g, p.slices...)
 	devices := slice.Spec.Devices
 	if len(devices) == 0 {
@@ -104,7 +104,7 @@ func (g *generator) changeDevices(p *pool) {
 }
 
 // newDeviceOf makes a device for a pool that exists.
-func (g *generator) newDeviceOf(p *pool, index int) resourcev1.Device {
+func (g *fleetMaker) newDeviceOf(p *pool, index int) resourcev1.Device {
 	device := g.newDevice(p.driver, index)
 	if p.slices[0].Spec.PerDeviceNodeSelection != nil {
 		g.attachDevice(&device)
