@@ -131,7 +131,7 @@ profiles: [{schedulerName: %s, plugins: {multiPoint: {disabled: [{name: DynamicR
 	require.Contains(t, evidence.Script, "schedulerName: "+name)
 }
 
-// interrupt ends a check in the middle of a story.
+// interrupt ends a check while it waits for the scheduler.
 func (r *rig) interrupt(t *testing.T) {
 	t.Helper()
 	const name = "nobody" // no scheduler has the name
