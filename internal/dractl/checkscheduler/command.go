@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +143,7 @@ func (c *command) runCheck(ctx context.Context, arguments []string) (err error) 
 		controlPlane := problem
 		problem = func() error { return errors.Join(controlPlane(), started.Err()) }
 	}
-	w, report, err := c.newWorld(ctx, kubeconfig, problem)
+	w, report, err := c.newWorld(ctx, kubeconfig, chosen, problem)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func startCommand(ctx context.Context, arguments []string, kubeconfig, folder st
 }
 
 // newWorld looks at the cluster.
-func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func() error) (*world, *Report, error) {
+func (c *command) newWorld(ctx context.Context, kubeconfig string, chosen []drajudge.Statement, problem func() error) (*world, *Report, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -251,24 +251,22 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 	if err != nil {
 		return nil, nil, err
 	}
-	matches, err := regexp.Compile(c.only)
-	if err != nil {
-		return nil, nil, err
+	only := func(id string) bool {
+		return slices.ContainsFunc(chosen, func(s drajudge.Statement) bool { return s.ID == id })
 	}
 	return &world{
-		client: client, player: player, only: matches.MatchString, problem: problem, times: c.times,
+		client: client, player: player, only: only, problem: problem, times: c.times,
 		canary: &canary{client: client, scheduler: c.scheduler, name: "check-scheduler-" + uuid.NewString()[:8], timeout: c.times.timeout},
 		newStory: func(id string, seed int64) *story.Story {
 			s := story.New(id, seed, features)
 			s.UseScheduler(c.scheduler)
 			return s
 		},
-	}, newReport(c.scheduler, version.GitVersion, c.first, features, matches.MatchString), nil
+	}, newReport(c.scheduler, version.GitVersion, c.first, features, chosen), nil
 }
 
 // playStories plays the stories, and shows the results.
 func (c *command) playStories(ctx context.Context, w *world, report *Report) error {
-	var problems []error
 	for seed := c.first; seed < c.first+int64(c.seeds); seed++ {
 		started := time.Now()
 		progress := c.streams.Progress(fmt.Sprintf("playing story %d", seed), 0)
@@ -278,9 +276,8 @@ func (c *command) playStories(ctx context.Context, w *world, report *Report) err
 			return fmt.Errorf("play story %d: %w", seed, ctx.Err())
 		}
 		if err != nil {
-			err = fmt.Errorf("play story %d: %w", seed, err)
-			c.streams.Tell("%v\n", err)
-			problems = append(problems, err)
+			report.Problems = append(report.Problems, fmt.Sprintf("story %d: %v", seed, err))
+			c.streams.Tell("story %d could not be played to the end: %v\n", seed, err)
 		}
 		c.streams.Tell("story %d: %s (%.1f s)\n", seed, describeViolations(violations), time.Since(started).Seconds())
 		for _, result := range report.addStory(seed, violations, time.Since(started)) {
@@ -292,8 +289,8 @@ func (c *command) playStories(ctx context.Context, w *world, report *Report) err
 	if err := report.printReport(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("%d of %d stories could not be played to the end: %w", len(problems), c.seeds, problems[0])
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("%d of %d stories could not be played to the end: %s", len(report.Problems), c.seeds, report.Problems[0])
 	}
 	if report.countOutcome(outcomeFailed) > 0 {
 		return cli.ErrNegative

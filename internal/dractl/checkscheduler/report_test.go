@@ -16,11 +16,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
-// someStatements are those of the reports here.
-func someStatements(id string) bool {
-	return id == "device-once" || id == "counters-total" || id == "pod-placed"
-}
-
 // violationOf is of a statement and a Pod or claim.
 func violationOf(id, name string) drajudge.Violation {
 	for _, s := range drajudge.Statements() {
@@ -36,7 +31,9 @@ func violationOf(id, name string) drajudge.Violation {
 
 // reportOfSixStories has a statement of each outcome.
 func reportOfSixStories() *Report {
-	r := newReport("my-scheduler", "v1.36.3", 1, story.Features{}, someStatements)
+	statements, err := chooseStatements("^(device-once|counters-total|pod-placed)$")
+	must(err)
+	r := newReport("my-scheduler", "v1.36.3", 1, story.Features{}, statements)
 	for seed := int64(1); seed <= 6; seed++ {
 		var violations []drajudge.Violation
 		if seed > 1 {
@@ -90,11 +87,11 @@ func TestReportForPrograms(t *testing.T) {
 // Each statement that depends on a feature exists: a renamed one would be judged where it cannot be tried.
 func TestFeaturesOfStatements(t *testing.T) {
 	t.Parallel()
-	all := func(string) bool { return true }
+	all := drajudge.Statements()
 	without := newReport("s", "v", 1, story.Features{}, all)
-	require.Equal(t, 13, without.countOutcome(outcomeSkipped))
+	require.Equal(t, 14, without.countOutcome(outcomeSkipped))
 	with := newReport("s", "v", 1, story.Features{
-		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, ConsumableCapacity: true, DeviceTaints: true, BindingConditions: true,
+		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, ConsumableCapacity: true, DeviceTaints: true, BindingConditions: true, ExtendedResources: true,
 	}, all)
 	require.Zero(t, with.countOutcome(outcomeSkipped))
 	require.Len(t, with.Results, len(drajudge.Statements()))

@@ -107,7 +107,7 @@ type trial struct {
 func (t *trial) rest(ctx context.Context) error {
 	began := time.Now()
 	for {
-		if err := t.awaitQuiet(ctx, began); err != nil {
+		if err := t.awaitQuiet(ctx); err != nil {
 			return err
 		}
 		atRest := t.selectNew(t.observer.AtRest(ctx))
@@ -125,8 +125,9 @@ func (t *trial) rest(ctx context.Context) error {
 
 // awaitQuiet waits until nothing happens any more, though the scheduler has had its turn, and feeds the judge with what has
 // happened.
-func (t *trial) awaitQuiet(ctx context.Context, began time.Time) error {
-	for {
+func (t *trial) awaitQuiet(ctx context.Context) error {
+	began := time.Now()
+	for time.Since(began) < t.timeout {
 		if err := t.problem(); err != nil {
 			return err
 		}
@@ -137,25 +138,22 @@ func (t *trial) awaitQuiet(ctx context.Context, began time.Time) error {
 		if err != nil {
 			return err
 		}
-		if since < quiet {
-			if err := pause(ctx, quiet-since); err != nil {
-				return err
-			}
+		if err := pause(ctx, quiet-since); err != nil {
+			return err
 		}
 		isCurrent, err := t.isCurrent(ctx)
 		if err != nil {
 			return err
 		}
-		if isCurrent {
-			if events, isTaken := t.takeEvents(count); isTaken {
-				t.judge(ctx, events)
-				return nil
-			}
+		if !isCurrent {
+			continue
 		}
-		if time.Since(began) > t.timeout {
-			return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
+		if events, isTaken := t.takeEvents(count); isTaken {
+			t.judge(ctx, events)
+			return nil
 		}
 	}
+	return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
 }
 
 func (t *trial) judge(ctx context.Context, events drajudge.History) {
