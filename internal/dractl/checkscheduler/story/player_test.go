@@ -95,3 +95,27 @@ func TestCreationsWait(t *testing.T) {
 		})
 	}
 }
+
+// TestAwait proves that a wait ends with what was wrong, though its last try was cut off.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		player, _ := newFakePlayer()
+		isMissing := errors.New("missing")
+		started := time.Now()
+		err := player.await(t.Context(), func(ctx context.Context) error {
+			if time.Since(started) < player.patience/2 {
+				return isMissing
+			}
+			<-ctx.Done()
+			return finalError{ctx.Err()}
+		})
+		require.ErrorIs(t, err, isMissing)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, player.patience, time.Since(started))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, player.await(ctx, func(context.Context) error { return isMissing }), context.Canceled)
+	})
+}
