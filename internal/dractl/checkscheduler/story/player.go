@@ -152,10 +152,9 @@ func (p *Player) await(ctx context.Context, try func(context.Context) error) err
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, p.patience, true, func(ctx context.Context) (bool, error) {
 		err := try(ctx)
-		if ctx.Err() != nil {
-			return false, nil
+		if ctx.Err() == nil {
+			last = err
 		}
-		last = err
 		if final := (finalError{}); errors.As(err, &final) {
 			return false, final.error
 		}
