@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkdriver"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/diff"
@@ -31,7 +32,7 @@ func New(streams cli.Streams) *cobra.Command {
 Exit codes:
   0  success
   1  the answer is no: something is invalid, there are differences, a Pod does not fit,
-     a driver fails a statement
+     a driver or a scheduler fails a statement
   2  the command failed`,
 		Example: `  # List the commands
   kwok-dractl --help
@@ -63,6 +64,7 @@ Exit codes:
 		diff.New(streams, reach),
 		generate.New(streams, reach),
 		checkdriver.New(streams, reach),
+		checkscheduler.New(streams, reach),
 		record.New(streams, reach),
 		versioncommand.New(streams, reach),
 	)

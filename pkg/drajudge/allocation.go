@@ -2,6 +2,7 @@ package drajudge
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -33,6 +34,28 @@ type result struct {
 
 // checkAllocation judges a new allocation by the supply as it is.
 func (o *Observer) checkAllocation(ctx context.Context, claim *resourcev1.ResourceClaim) []Violation {
+	a := o.newAllocation(ctx, claim)
+	a.checkDevices()
+	for i := range a.results {
+		if r := &a.results[i]; r.request != nil {
+			a.checkCopies(r)
+		}
+	}
+	// What applies to a request is compared: schedulers may list that in several ways.
+	for i := range a.requests {
+		r := &a.requests[i]
+		class := a.supply.class(r.DeviceClassName)
+		if class == nil || len(a.devicesFor(r)) == 0 {
+			continue
+		}
+		if wanted, found := configurationsFor(claim, r, class); !reflect.DeepEqual(wanted, found) {
+			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
+		}
+	}
+	return a.violations
+}
+
+func (o *Observer) newAllocation(ctx context.Context, claim *resourcev1.ResourceClaim) *allocation {
 	a := &allocation{Observer: o, evaluator: evaluator{ctx, o.cel}, claim: claim, requests: requestsOf(claim)}
 	allocated := claim.Status.Allocation.Devices.Results
 	for i := range allocated {
@@ -44,15 +67,15 @@ func (o *Observer) checkAllocation(ctx context.Context, claim *resourcev1.Resour
 		}
 		a.results = append(a.results, r)
 	}
+	return a
+}
+
+// checkDevices checks that the claim may have the devices.
+func (a *allocation) checkDevices() {
 	a.checkRequests()
 	a.checkPools()
 	for i := range a.results {
-		r := &a.results[i]
-		if r.request == nil {
-			continue
-		}
-		a.checkCopies(r)
-		if r.offer != nil {
+		if r := &a.results[i]; r.request != nil && r.offer != nil {
 			a.checkSelectors(r)
 			a.checkTaints(r)
 			a.checkCapacity(r)
@@ -62,9 +85,7 @@ func (o *Observer) checkAllocation(ctx context.Context, claim *resourcev1.Resour
 	a.checkConstraints()
 	a.checkCapacityTotals()
 	a.checkCounterTotals()
-	a.checkConfig()
 	a.checkNodeSelector()
-	return a.violations
 }
 
 func (a *allocation) report(id, evidence string, args ...any) {

@@ -23,6 +23,7 @@ var auditedKinds = map[string]string{
 	"nodes":            "Node",
 	"pods":             "Pod",
 	"resourceclaims":   "ResourceClaim",
+	"resourcequotas":   "ResourceQuota",
 	"resourceslices":   "ResourceSlice",
 }
 

@@ -57,6 +57,7 @@ var newObjects = map[string]func() runtime.Object{
 	"Node":            func() runtime.Object { return &corev1.Node{} },
 	"Pod":             func() runtime.Object { return &corev1.Pod{} },
 	"ResourceClaim":   func() runtime.Object { return &resourcev1.ResourceClaim{} },
+	"ResourceQuota":   func() runtime.Object { return &corev1.ResourceQuota{} },
 	"ResourceSlice":   func() runtime.Object { return &resourcev1.ResourceSlice{} },
 }
 

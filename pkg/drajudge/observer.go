@@ -74,8 +74,12 @@ type Observer struct {
 	supply  *supply
 	claims  map[key]*resourcev1.ResourceClaim
 	pods    map[key]*corev1.Pod
+	// preemptions are those for which no Pod was bound to the node yet.
+	preemptions preemptions
+	// wasReserved has the claims that were reserved at some time.
+	wasReserved map[key]bool
 	// holders are the allocations of each device that is not free.
-	holders map[deviceID][]holder
+	holders holders
 	// journal has the objects that writes of the supply have replaced, newest last, as long as a decision may
 	// rest on them.
 	journal []replaced
@@ -83,6 +87,9 @@ type Observer struct {
 	// version is that of the last event.
 	version string
 }
+
+// holders are the results for each device.
+type holders map[deviceID][]holder
 
 // holder is a result of a claim.
 type holder struct {
@@ -103,8 +110,12 @@ func NewObserver(options Options) *Observer {
 		supply:  newSupply(),
 		claims:  map[key]*resourcev1.ResourceClaim{},
 		pods:    map[key]*corev1.Pod{},
-		holders: map[deviceID][]holder{},
-		cel:     cel.NewCache(compiledExpressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
+		holders: holders{},
+
+		preemptions: preemptions{},
+		wasReserved: map[key]bool{},
+
+		cel: cel.NewCache(compiledExpressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
 	}
 }
 
@@ -123,6 +134,12 @@ func (o *Observer) Observe(ctx context.Context, event Event) []Violation {
 		return o.observeClaim(ctx, object, isDeleted, event.Time)
 	case *corev1.Pod:
 		return o.observePod(object, isDeleted, event.Time)
+	case *corev1.ResourceQuota:
+		if id := keyOf(object, "ResourceQuota"); isDeleted {
+			delete(o.supply.quotas, id)
+		} else {
+			o.supply.quotas[id] = object
+		}
 	case *resourcev1.ResourceSlice:
 		o.observeSupply(keyOf(object, "ResourceSlice"), object, isDeleted, event.Time)
 	case *resourcev1.DeviceClass:
@@ -143,6 +160,9 @@ func (o *Observer) observeSupply(id key, object runtime.Object, isDeleted bool, 
 		object = nil
 	}
 	old := o.supply.replace(id, object)
+	if changesPlaces(old, object) {
+		clear(o.preemptions) // the places that Pods were to get may be gone
+	}
 	if o.options.DecisionLag == 0 || at.IsZero() {
 		return
 	}

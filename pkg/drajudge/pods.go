@@ -18,6 +18,7 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []V
 		return nil
 	}
 	o.pods[id] = pod
+	o.preemptions.observePod(pod, old, o.pods)
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (o *Observer) claimsOf(pod *corev1.Pod) []podClaim {
 
 // checkBinding checks that a Pod that is bound now can use its claims on its node.
 func (o *Observer) checkBinding(pod *corev1.Pod) []Violation {
-	var violations []Violation
+	violations := o.checkExtendedResources(pod)
 	for _, c := range o.claimsOf(pod) {
 		objects := []Object{nameObject("Pod", pod)}
 		if c.claim == nil {
@@ -109,6 +110,13 @@ func (o *Observer) checkBindingConditions(claim *resourcev1.ResourceClaim, objec
 		}
 	}
 	return violations
+}
+
+// isAgreedTo reports whether the driver of an allocated device has agreed to the binding of its Pods.
+func isAgreedTo(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
+	isSet := func(condition string) bool { return hasCondition(claim, result, condition) }
+	return !slices.ContainsFunc(result.BindingFailureConditions, isSet) &&
+		!slices.ContainsFunc(result.BindingConditions, func(condition string) bool { return !isSet(condition) })
 }
 
 // hasCondition reports whether a condition of an allocated device is true.

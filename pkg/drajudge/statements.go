@@ -58,7 +58,13 @@ const (
 	boundAfterConditions  = "bound-after-conditions"
 	claimReleased         = "claim-released"
 	reservationReleased   = "reservation-released"
+	reservationBound      = "reservation-bound"
+	allocationNeeded      = "allocation-needed"
 	podPlaced             = "pod-placed"
+	podPlaceable          = "pod-placeable"
+	preemptedInVain       = "preempted-in-vain"
+	deviceQuota           = "device-quota"
+	extendedResources     = "extended-resources"
 	resultsField          = "ResourceClaim status.allocation.devices.results"
 	conditionsCopiedField = resultsField + ".bindingConditions; KEP-5007"
 )
@@ -82,6 +88,7 @@ var all = []Statement{
 	{tolerationsCopied, Must, "An allocated device has a copy of the tolerations of its request.", resultsField + ".tolerations"},
 	{adminNamespace, Must, "A claim asks for admin access only in a namespace with the label resource.kubernetes.io/admin-access=true.", "ResourceClaim spec.devices.requests.exactly.adminAccess; KEP-5018"},
 	{adminRequested, Must, "An allocation has admin access to a device exactly if the request asks for it.", resultsField + ".adminAccess"},
+	{deviceQuota, Should, "A claim is made only if the claims of its namespace then keep to the quota of devices of its classes and of their extended resources. A request for all devices counts as 32.", "ResourceQuota status.hard, CLASS.deviceclass.resource.k8s.io/devices and requests.EXTENDED-RESOURCE; KEP-4381, KEP-5004"},
 	{shareIDs, Must, "An allocation has a share ID exactly if the device allows multiple allocations.", resultsField + ".shareID; KEP-5075"},
 	{capacityOffered, Must, "An allocated device offers every capacity that the request asks for, in an amount that its policy permits.", "ResourceClaim spec.devices.requests.exactly.capacity; ResourceSlice spec.devices.capacity.requestPolicy; KEP-5075"},
 	{capacityConsumed, Must, "A share consumes of each capacity what was requested, rounded up by the policy, or else the default.", resultsField + ".consumedCapacity; KEP-5075"},
@@ -92,10 +99,15 @@ var all = []Statement{
 	{nodeSelectorCovers, Must, "Every node that the allocation's node selector admits reaches all its devices.", "ResourceClaim status.allocation.nodeSelector"},
 	{boundWithClaims, Must, "A Pod is bound when each of its claims is allocated and reserved for it.", "Pod spec.resourceClaims; ResourceClaim status.reservedFor"},
 	{boundToDevices, Must, "A Pod is bound to a node that the node selectors of its claims admit.", "ResourceClaim status.allocation.nodeSelector"},
+	{extendedResources, Must, "A Pod is bound when its claim for extended resources asks for devices of their classes, as many as the containers request of what the node does not have itself.", "Pod status.extendedResourceClaimStatus; DeviceClass spec.extendedResourceName; KEP-5004"},
 	{boundAfterConditions, Must, "A Pod is bound when all binding conditions of its devices are true, and no binding failure condition is.", conditionsCopiedField},
 	{claimReleased, Must, "At rest, a claim made from a template is not allocated if its Pod is gone or has ended.", "KEP-4381; resourceclaim controller, syncClaim"},
 	{reservationReleased, Must, "At rest, no claim is reserved for a Pod that is gone or has ended.", "ResourceClaim status.reservedFor; resourceclaim controller, syncClaim"},
-	{podPlaced, Should, "At rest, no Pod waits if upstream's allocator finds devices for its claims on a node that suits the Pod.", "structured allocator, Allocate"},
+	{reservationBound, Should, "At rest, a claim is reserved for a Pod without a node only while the Pod waits for the binding conditions of its devices.", "kube-scheduler, DynamicResources.Unreserve; KEP-5007"},
+	{allocationNeeded, Should, "At rest, a claim that is no longer reserved is allocated only if a Pod has it that has not ended.", "ResourceClaim status.allocation; KEP-4381"},
+	{podPlaced, Should, "At rest, no Pod waits if upstream's allocator finds devices for its claims and extended resources on a node that suits the Pod, and an exhaustive search does not rule them out.", "structured allocator, Allocate"},
+	{podPlaceable, Should, "At rest, no Pod waits if an exhaustive search finds such devices, though upstream's allocator does not.", "ResourceClaim spec.devices; KEP-4381"},
+	{preemptedInVain, Should, "At rest, no Pod with claims waits if others were preempted on the node for which it was nominated, and no Pod of higher priority than theirs was bound there since.", "Pod status.nominatedNodeName; Pod condition DisruptionTarget"},
 }
 
 // Statements returns all statements.

@@ -2,6 +2,7 @@ package drajudge
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ type example struct {
 // TestStatements: each statement has histories that keep it and histories that violate it, and it alone.
 func TestStatements(t *testing.T) {
 	t.Parallel()
-	examples := append(append(append(claimExamples(), allocationExamples()...), capacityExamples()...), podExamples()...)
+	examples := slices.Concat(claimExamples(), allocationExamples(), capacityExamples(), podExamples(), restExamples(), extendedExamples(), quotaExamples())
 	covered := map[string]bool{}
 	for _, e := range examples {
 		covered[e.statement] = true
@@ -448,7 +449,9 @@ func podExamples() []example {
 			claim, pod := claimWith("a", requestFor("r", 1)), podWith("pod", "a")
 			s.create(claim, pod)
 			reserve(claim, pick(isViolated, podWith("pod"+"-2"), pod))
-			s.create(podWith("pod-2"))
+			other := podWith("pod-2")
+			other.Spec.NodeName = "node-1"
+			s.create(other)
 			s.allocate(claim, given("r", "gpu-0"))
 			s.bind(pod, "node-1")
 		}},

@@ -66,8 +66,9 @@ func measureRoom(nodes map[string]*corev1.Node, pods map[key]*corev1.Pod) *room 
 	return r
 }
 
-// suitsPod reports whether a node certainly suits a Pod, whatever devices there are. It errs on the side of no.
-func (r *room) suitsPod(node *corev1.Node, pod *corev1.Pod) bool {
+// suitsPod reports whether a node certainly suits a Pod, whatever devices there are. It errs on the side of no. Resources that
+// devices provide are not looked for on the node.
+func (r *room) suitsPod(node *corev1.Node, pod *corev1.Pod, provided map[corev1.ResourceName]bool) bool {
 	if node.DeletionTimestamp != nil || !toleratesNode(pod, node) || !matchesNodeAffinity(pod, node) {
 		return false
 	}
@@ -76,8 +77,8 @@ func (r *room) suitsPod(node *corev1.Node, pod *corev1.Pod) bool {
 	}
 	left := maps.Clone(r.left[node.Name])
 	subtractRequests(left, pod)
-	for _, quantity := range left {
-		if quantity.Sign() < 0 {
+	for name, quantity := range left {
+		if quantity.Sign() < 0 && !provided[name] {
 			return false
 		}
 	}

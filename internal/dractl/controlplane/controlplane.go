@@ -137,6 +137,33 @@ func (c *ControlPlane) serverFlags(etcd string, server *net.TCPAddr) []string {
 	}
 }
 
+// The programs that StartController starts.
+const (
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+)
+
+// StartController starts a program of the same folder, which acts on the cluster with the administrator's access.
+// It does not wait until the program works.
+func (c *ControlPlane) StartController(ctx context.Context, name string, flags ...string) error {
+	program := filepath.Join(c.programs, name)
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("%w: give a directory that also has %s, from a release of Kubernetes", err, name)
+	}
+	common := []string{"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--secure-port=0"}
+	return c.startProgram(ctx, name, append(common, flags...))
+}
+
+// Err is nil as long as all programs run, and then says how the first of them has ended.
+func (c *ControlPlane) Err() error {
+	for _, p := range c.started {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *ControlPlane) startProgram(ctx context.Context, name string, flags []string) error {
 	program := filepath.Join(c.programs, name)
 	if _, err := os.Stat(program); err != nil {
@@ -161,10 +188,8 @@ func (c *ControlPlane) awaitReady(ctx context.Context) error {
 	}
 	var unready error
 	err = wait.PollUntilContextTimeout(ctx, look, patience, true, func(ctx context.Context) (bool, error) {
-		for _, p := range c.started {
-			if err := p.Err(); err != nil {
-				return false, err
-			}
+		if err := c.Err(); err != nil {
+			return false, err
 		}
 		if unready = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); unready == nil {
 			_, unready = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})

@@ -1,3 +1,3 @@
-// Package controlplane runs an API server with its etcd, as processes on loopback, for
-// commands that need an empty cluster.
+// Package controlplane runs an API server with its etcd, and on request controllers, as processes on
+// loopback, for commands that need an empty cluster.
 package controlplane

@@ -23,8 +23,9 @@ import (
 type workshop struct {
 	dir   string
 	guard *guard
-	// flags are those of the go command.
-	flags string
+	// flags are those of the go command, and buildFlags more of them for what it builds.
+	flags      string
+	buildFlags []string
 }
 
 // buildUnit puts the programs of u, built from its module, and its Stages into the
@@ -38,6 +39,11 @@ func (w workshop) buildUnit(ctx context.Context, made string, u unit, p *progres
 	source, err := w.writeModule(ctx, u)
 	if err != nil {
 		return err
+	}
+	if u.patch != "" {
+		if w.buildFlags, err = w.patchModules(ctx, u); err != nil {
+			return err
+		}
 	}
 	if err := w.compileUnit(ctx, made, u, p); err != nil {
 		return err
@@ -129,7 +135,7 @@ func (w workshop) compileUnit(ctx context.Context, made string, u unit, p *progr
 	target := made + string(filepath.Separator) + u.program
 	// The linker drops what debuggers need; a compiler that does not write it saves
 	// an eighth of the time.
-	args := slices.Concat(u.goCommand(), []string{"-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages)
+	args := slices.Concat(u.goCommand(), w.buildFlags, []string{"-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages)
 	cmd := w.goCommand(ctx, args...)
 	if tail, err := compile.Run(cmd, packages, p); err != nil {
 		return explainFailure(ctx, err, tail)

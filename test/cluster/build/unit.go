@@ -27,6 +27,8 @@ type unit struct {
 	// tests says that the program is the tests of the package, with these build tags.
 	tests bool
 	tags  string
+	// patch is a file with changes to the source and its parts.
+	patch string
 	// stages are the files of the module that are kept beside the programs, as one.
 	stages []string
 	// cpu is how many seconds of a processor the build takes on a fast machine.

@@ -1,0 +1,101 @@
+package checkscheduler
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
+)
+
+// Evidence is the smallest story that was found to violate a statement.
+type Evidence struct {
+	Seed int64 `json:"seed"`
+	// Parts is how many parts the story has, of the Whole number that the seed drew.
+	Parts int `json:"parts"`
+	Whole int `json:"whole"`
+	// Plays is how often the story, or a smaller one, was played again.
+	Plays int `json:"plays"`
+	// Reproduced says whether the violation was seen again. If not, the story is the whole one.
+	Reproduced bool `json:"reproduced"`
+	// Seen is what contradicts the statement in this story. It names objects as they were in the last play.
+	Seen string `json:"seen"`
+	// Story is the story as YAML, and Script the same for sh and kubectl alone.
+	Story  string `json:"story"`
+	Script string `json:"script"`
+}
+
+// evidenceID is the ID of stories that are printed.
+const evidenceID = "story"
+
+// mostReplays is how often a whole story is played again until it violates a statement once more: not every
+// violation comes each time.
+const mostReplays = 3
+
+// shrink looks for the smallest story of a seed that violates a statement. A violation that does not come back, or a
+// limit on time, ends the search with what is known by then.
+func (w *world) shrink(ctx context.Context, seed int64, id string, seen string) (*Evidence, error) {
+	whole := w.newStory(evidenceID, seed)
+	e := &Evidence{Seed: seed, Whole: whole.Parts(), Seen: seen}
+	deadline := time.Now().Add(w.times.shrink)
+	known := map[string]bool{}
+	var without []int
+	// A story that cannot be played to the end is no smaller story, but for what it violates by then.
+	violates := func(without []int) bool {
+		text := e.textOf(w, without)
+		if isViolated, isKnown := known[text]; isKnown {
+			return isViolated
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return false
+		}
+		e.Plays++
+		violations, _ := w.play(ctx, seed, without)
+		i := slices.IndexFunc(violations, func(v drajudge.Violation) bool { return v.Statement.ID == id })
+		if i >= 0 {
+			e.Seen = violations[i].Evidence
+		}
+		known[text] = i >= 0
+		return i >= 0
+	}
+	for try := 1; !e.Reproduced && try <= mostReplays; try++ {
+		clear(known)
+		e.Reproduced = violates(nil)
+	}
+	if e.Reproduced {
+		without = minimize(e.Whole, violates)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	smallest := whole.Without(without)
+	e.Parts, e.Story = smallest.Parts(), e.textOf(w, without)
+	var script bytes.Buffer
+	if err := smallest.WriteScript(&script); err != nil {
+		return nil, err
+	}
+	e.Script = script.String()
+	return e, nil
+}
+
+// textOf is the story of the evidence without some parts, as YAML. Parts that only go together have the same text.
+func (e *Evidence) textOf(w *world, without []int) string {
+	var text bytes.Buffer
+	if err := w.newStory(evidenceID, e.Seed).Without(without).WriteYAML(&text); err != nil {
+		return fmt.Sprint(err) // it is a buffer, and the objects are our own
+	}
+	return text.String()
+}
+
+// describe says how small the story is.
+func (e *Evidence) describe() string {
+	switch {
+	case e.Plays == 0:
+		return fmt.Sprintf("story %d, not played again", e.Seed)
+	case !e.Reproduced:
+		return fmt.Sprintf("not seen again in %d plays of story %d", e.Plays, e.Seed)
+	}
+	return fmt.Sprintf("%d of %d parts of story %d are enough (%d plays)", e.Parts, e.Whole, e.Seed, e.Plays)
+}

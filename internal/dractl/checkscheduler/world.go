@@ -1,0 +1,182 @@
+package checkscheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
+)
+
+const (
+	// quiet is how long nothing may happen before a cluster counts as at rest.
+	quiet = 300 * time.Millisecond
+	// decisionLag is how old the objects may be by which a scheduler decides.
+	decisionLag = 5 * time.Second
+)
+
+// player applies the steps of stories to a cluster. A story.Player is one.
+type player interface {
+	Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error
+	Clear(ctx context.Context, s *story.Story) error
+}
+
+// times are the limits of a check.
+type times struct {
+	// settle is how long a violation at rest must last: schedulers try again after a backoff.
+	settle time.Duration
+	// timeout is the time that a cluster has to come to rest.
+	timeout time.Duration
+	// shrink is the time to shrink a story.
+	shrink time.Duration
+}
+
+// world is the cluster in which stories are played.
+type world struct {
+	client kubernetes.Interface
+	player player
+	canary *canary
+	// newStory draws a story. All objects of it have the ID.
+	newStory func(id string, seed int64) *story.Story
+	// only says which statements count.
+	only func(id string) bool
+	// problem returns why a program of the cluster has ended.
+	problem func() error
+	times
+}
+
+// play plays a story without some of its parts, and returns what it violates, even if it could not be played to the
+// end. Nothing is left of it afterwards.
+func (w *world) play(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
+	// Other IDs each time: deleting a namespace takes a while.
+	s := w.newStory("story-"+uuid.NewString()[:8], seed).Without(without)
+	version, err := w.canary.sing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	selector := story.Label + "=" + s.ID
+	sources, err := sourcesOf(ctx, w.client, s.ID, selector)
+	if err != nil {
+		return nil, err
+	}
+	recorder, err := startRecorder(ctx, sources, version, s.ID, nodeNames(s))
+	if err != nil {
+		return nil, err
+	}
+	defer recorder.stopWatching()
+	defer func() {
+		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		err = errors.Join(err, w.player.Clear(clearing, s))
+	}()
+	t := &trial{world: w, recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
+	err = w.player.Play(ctx, s, t.rest)
+	return t.violations, errors.Join(err, t.rest(ctx))
+}
+
+// nodeNames are the names of the nodes of a story.
+func nodeNames(s *story.Story) map[string]bool {
+	names := map[string]bool{}
+	for i := range s.Steps {
+		for _, object := range s.Steps[i].Create {
+			if object.GetObjectKind().GroupVersionKind().Kind == "Node" {
+				names[object.GetName()] = true
+			}
+		}
+	}
+	return names
+}
+
+// trial judges one story while it is played.
+type trial struct {
+	*world
+	*recorder
+
+	observer   *drajudge.Observer
+	violations []drajudge.Violation
+}
+
+// rest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong as long as a
+// scheduler may take to try again.
+func (t *trial) rest(ctx context.Context) error {
+	began := time.Now()
+	for {
+		if err := t.awaitQuiet(ctx); err != nil {
+			return err
+		}
+		atRest := t.selectNew(t.observer.AtRest(ctx))
+		if len(atRest) > 0 && time.Since(began) < t.settle {
+			if err := pause(ctx, quiet); err != nil {
+				return err
+			}
+			continue
+		}
+		t.violations = append(t.violations, atRest...)
+		t.skipTime(decisionLag + time.Second)
+		return nil
+	}
+}
+
+// awaitQuiet waits until nothing happens any more, though the scheduler has had its turn, and feeds the judge with what has
+// happened.
+func (t *trial) awaitQuiet(ctx context.Context) error {
+	began := time.Now()
+	for time.Since(began) < t.timeout {
+		if err := t.problem(); err != nil {
+			return err
+		}
+		if _, err := t.canary.sing(ctx); err != nil {
+			return err
+		}
+		count, since, err := t.state()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, quiet-since); err != nil {
+			return err
+		}
+		isCurrent, err := t.isCurrent(ctx)
+		if err != nil {
+			return err
+		}
+		if !isCurrent {
+			continue
+		}
+		if events, isTaken := t.takeEvents(count); isTaken {
+			t.judge(ctx, events)
+			return nil
+		}
+	}
+	return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
+}
+
+func (t *trial) judge(ctx context.Context, events drajudge.History) {
+	for _, event := range events {
+		t.violations = append(t.violations, t.selectNew(t.observer.Observe(ctx, event))...)
+	}
+}
+
+// selectNew returns the violations that count and are not known yet.
+func (t *trial) selectNew(violations []drajudge.Violation) []drajudge.Violation {
+	return slices.DeleteFunc(violations, func(v drajudge.Violation) bool {
+		return !t.only(v.Statement.ID) || slices.ContainsFunc(t.violations, func(known drajudge.Violation) bool {
+			return known.Statement.ID == v.Statement.ID && slices.Equal(known.Objects, v.Objects)
+		})
+	})
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, duration time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(duration):
+		return nil
+	}
+}
