@@ -59,7 +59,8 @@ publishes their devices. {kubeconfig} in COMMAND and its ARGs is replaced by a
 kubeconfig file, which is also in $KUBECONFIG.
 
 The cluster must be idle: other Pods that wait make the autoscaler act. Each group
-must be able to have five nodes more.
+must be able to have five nodes more. The command deletes nodes that the
+autoscaler leaves empty before it plays the next story.
 
 The exit code is 1 if a statement was violated.`,
 		Example: `  # The autoscaler of the cluster of the kubeconfig
@@ -177,7 +178,7 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 			return slices.ContainsFunc(chosen, func(s drajudge.Statement) bool { return s.ID == id })
 		},
 	}
-	if w.nodesBefore, err = w.countNodes(ctx); err != nil {
+	if w.nodesBefore, err = w.listNodes(ctx); err != nil {
 		return nil, nil, err
 	}
 	return w, newReport(groups, version.GitVersion, c.first, chosen), nil

@@ -263,8 +263,8 @@ func (f *fake) makeNode(g *group) {
 
 // removeNodes removes nodes that are empty for a while.
 func (f *fake) removeNodes() {
-	all := f.nodes()
-	for _, node := range all {
+	f.removeSlices()
+	for _, node := range f.nodes() {
 		var pods []*corev1.Pod
 		for _, pod := range f.pods() {
 			if pod.Spec.NodeName == node.Name {
@@ -286,23 +286,39 @@ func (f *fake) removeNodes() {
 			}
 		}
 		isUnused := len(pods) == 0 && !f.keepsEmpty && time.Since(f.emptySince[node.Name]) > emptyTime
-		if (isUnused || f.removesUsed && isOld && len(pods) > 0) && len(f.nodes()) > f.minimum {
+		isSpare := f.groupOf(&node) != f.groups[0] || f.countNodes(f.groups[0]) > f.minimum
+		if (isUnused || f.removesUsed && isOld && len(pods) > 0) && isSpare {
 			f.removeNode(node.Name)
 			for _, pod := range pods { // as the garbage collector of Pods does
-				f.Remove(apitest.Get[corev1.Pod](f.Server, pod.Namespace, pod.Name))
+				deleteObject[corev1.Pod](f, pod.Namespace, pod.Name)
 			}
 		}
 	}
+}
+
+func (f *fake) countNodes(g *group) int {
+	count := 0
+	for _, node := range f.nodes() {
+		if g.hasNode(&node) {
+			count++
+		}
+	}
+	return count
 }
 
 func (f *fake) removeNode(name string) {
 	apitest.Edit(f.Server, "", name, func(node *corev1.Node) { node.DeletionTimestamp = new(metav1.Now()) })
 	f.Remove(apitest.Get[corev1.Node](f.Server, "", name))
 	delete(f.emptySince, name)
+}
+
+// removeSlices removes the slices of nodes that have gone.
+func (f *fake) removeSlices() {
+	nodes := f.nodes()
 	list, err := f.ResourceV1().ResourceSlices().List(context.Background(), metav1.ListOptions{})
 	must(err)
 	for i := range list.Items {
-		if *list.Items[i].Spec.NodeName == name {
+		if !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Name == *list.Items[i].Spec.NodeName }) {
 			f.Remove(&list.Items[i])
 		}
 	}

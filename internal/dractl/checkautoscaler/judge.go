@@ -297,8 +297,8 @@ func (j *judge) closeRest(ctx context.Context) {
 	})
 }
 
-// countEnough returns how many new nodes would have been enough for the Pods that waited since the last rest, but for those that
-// found a place on older nodes. It looks at all ways to put Pods together, so there must not be many.
+// countEnough returns how many new nodes would have been enough for the Pods that have waited since the last rest and got a
+// new node. It looks at all ways to put Pods together, so there must not be many.
 func (j *judge) countEnough(ctx context.Context) (count int, isKnown bool) {
 	isNew := map[string]bool{}
 	for _, node := range j.made {
@@ -306,7 +306,7 @@ func (j *judge) countEnough(ctx context.Context) (count int, isKnown bool) {
 	}
 	var demands []*demand
 	for _, d := range j.demands {
-		if len(d.groups) > 0 && (d.pod.Spec.NodeName == "" || isNew[d.pod.Spec.NodeName]) {
+		if isNew[d.pod.Spec.NodeName] {
 			demands = append(demands, d)
 		}
 	}

@@ -40,8 +40,8 @@ type author struct {
 func newStory(id string, seed int64, groups []*group) *story.Story {
 	a := &author{Rand: rand.New(rand.NewPCG(uint64(seed), 0)), groups: groups, story: &story.Story{ID: id, Seed: seed}}
 	a.addSetting()
-	a.addPods(a.IntN(3), 1+a.IntN(3))
-	a.removePods(a.fitting[:1+a.IntN(len(a.fitting))])
+	a.addPods(a.IntN(3), max(1, a.IntN(4)))
+	a.removePods(a.fitting[:1+a.IntN(max(1, len(a.fitting)-1))]) // one stays, whose node must stay
 	if a.IntN(2) == 0 {
 		a.addPods(0, 1+a.IntN(2))
 	}

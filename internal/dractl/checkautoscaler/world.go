@@ -12,12 +12,14 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
@@ -52,8 +54,8 @@ type world struct {
 	client kubernetes.Interface
 	player player
 	groups []*group
-	// nodesBefore is how many nodes of groups there were at first.
-	nodesBefore int
+	// nodesBefore are the nodes of groups that were there at first.
+	nodesBefore map[string]bool
 	// only says which statements count.
 	only func(id string) bool
 	// problem returns why a program of the cluster has ended.
@@ -148,28 +150,43 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// countNodes counts the nodes of groups.
-func (w *world) countNodes(ctx context.Context) (int, error) {
+// listNodes returns the names of the nodes of groups.
+func (w *world) listNodes(ctx context.Context) (map[string]bool, error) {
 	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("list nodes: %w", err)
+		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	count := 0
+	names := map[string]bool{}
 	for i := range list.Items {
 		if slices.ContainsFunc(w.groups, func(g *group) bool { return g.hasNode(&list.Items[i]) }) {
-			count++
+			names[list.Items[i].Name] = true
 		}
 	}
-	return count, nil
+	return names, nil
 }
 
-// awaitFewNodes waits for the nodes of earlier stories to go. If they stay, that is reported already, and they are part of
-// the next story.
+// awaitFewNodes waits for the nodes of earlier stories to go. Those that the autoscaler leaves, which is reported already, it
+// deletes: the Pods of the next story would need no new ones.
 func (w *world) awaitFewNodes(ctx context.Context) error {
+	isDeleted := false
 	for began := time.Now(); ; {
-		count, err := w.countNodes(ctx)
-		if err != nil || count <= w.nodesBefore || time.Since(began) > w.settle {
+		names, err := w.listNodes(ctx)
+		if err != nil || len(names) <= len(w.nodesBefore) {
 			return err
+		}
+		switch waited := time.Since(began); {
+		case waited > 2*w.settle:
+			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(slices.Sorted(maps.Keys(names)), 3))
+		case waited > w.settle && !isDeleted:
+			isDeleted = true
+			for name := range names {
+				if w.nodesBefore[name] {
+					continue
+				}
+				if err := w.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					return fmt.Errorf("delete node %s of an earlier story: %w", name, err)
+				}
+			}
 		}
 		if err := trial.Pause(ctx, time.Second); err != nil {
 			return err
