@@ -122,6 +122,10 @@ test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more
 test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (hours; ONLY=REGEX chooses faults).
 	@$(RUN) test ./faults/mutants -only '$(ONLY)'
 
+.PHONY: test-scheduler-mutants
+test-scheduler-mutants: control-plane ## Build kube-scheduler with one fault at a time, and have check-scheduler find each (an hour; ONLY=REGEX chooses faults).
+	@$(RUN) test ./conformance/mutants -only '$(ONLY)'
+
 .PHONY: test-driver-pods
 test-driver-pods: control-plane ## Roll a driver's DaemonSet on 1,000 nodes by a tenth, and check all slices at all moments (NODES=1000).
 	cd test && $(GO) test -count 1 -timeout 2h -v -run TestRollingUpdate ./e2e/publish -args -rolled-nodes $(or $(NODES),1000)

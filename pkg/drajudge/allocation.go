@@ -2,6 +2,7 @@ package drajudge
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -40,7 +41,17 @@ func (o *Observer) checkAllocation(ctx context.Context, claim *resourcev1.Resour
 			a.checkCopies(r)
 		}
 	}
-	a.checkConfig()
+	// What applies to a request is compared: schedulers may list that in several ways.
+	for i := range a.requests {
+		r := &a.requests[i]
+		class := a.supply.class(r.DeviceClassName)
+		if class == nil || len(a.devicesFor(r)) == 0 {
+			continue
+		}
+		if wanted, found := configurationsFor(claim, r, class); !reflect.DeepEqual(wanted, found) {
+			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
+		}
+	}
 	return a.violations
 }
 

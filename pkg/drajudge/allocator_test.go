@@ -188,7 +188,7 @@ func (w *randomWorld) node(observer *Observer) *corev1.Node {
 // allocateUpstream returns what upstream's allocator gives to a claim on a node, or nil.
 func (w *randomWorld) allocateUpstream(t *testing.T, observer *Observer, node *corev1.Node, claim *resourcev1.ResourceClaim) *resourcev1.AllocationResult {
 	t.Helper()
-	allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
+	allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.holders.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
 	require.NoError(t, err)
 	results, err := allocator.Allocate(t.Context(), node, []*resourcev1.ResourceClaim{claim})
 	if err != nil || len(results) == 0 {

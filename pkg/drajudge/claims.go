@@ -46,7 +46,7 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 	if allocation == nil {
 		return violations
 	}
-	o.addHolders(claim)
+	o.holders.addClaim(claim)
 	switch {
 	case old == nil || old.Status.Allocation == nil:
 		violations = append(violations, o.checkHolders(claim)...)
@@ -61,11 +61,11 @@ func (o *Observer) observeClaim(ctx context.Context, claim *resourcev1.ResourceC
 	return violations
 }
 
-func (o *Observer) addHolders(claim *resourcev1.ResourceClaim) {
+func (h holders) addClaim(claim *resourcev1.ResourceClaim) {
 	results := claim.Status.Allocation.Devices.Results
 	for i := range results {
 		id := deviceOf(&results[i])
-		o.holders[id] = append(o.holders[id], holder{claim, &results[i]})
+		h[id] = append(h[id], holder{claim, &results[i]})
 	}
 }
 
@@ -73,17 +73,20 @@ func (o *Observer) addHolders(claim *resourcev1.ResourceClaim) {
 func (o *Observer) removeClaim(id key) {
 	claim := o.claims[id]
 	delete(o.claims, id)
-	if claim == nil || claim.Status.Allocation == nil {
-		return
+	if claim != nil && claim.Status.Allocation != nil {
+		o.holders.removeClaim(claim)
 	}
+}
+
+func (h holders) removeClaim(claim *resourcev1.ResourceClaim) {
 	results := claim.Status.Allocation.Devices.Results
 	for i := range results {
 		device := deviceOf(&results[i])
-		left := slices.DeleteFunc(o.holders[device], func(h holder) bool { return h.claim == claim })
+		left := slices.DeleteFunc(h[device], func(other holder) bool { return other.claim == claim })
 		if len(left) == 0 {
-			delete(o.holders, device)
+			delete(h, device)
 		} else {
-			o.holders[device] = left
+			h[device] = left
 		}
 	}
 }

@@ -2,7 +2,6 @@ package drajudge
 
 import (
 	"encoding/json"
-	"reflect"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
@@ -25,22 +24,6 @@ func newConfiguration(source resourcev1.AllocationConfigSource, config *resource
 		c.parameters = string(config.Opaque.Parameters.Raw)
 	}
 	return c
-}
-
-// checkConfig checks that an allocation has the configuration for each request that got devices. It compares what
-// applies to a request: schedulers may list that in several ways.
-func (a *allocation) checkConfig() {
-	for i := range a.requests {
-		r := &a.requests[i]
-		class := a.supply.class(r.DeviceClassName)
-		if class == nil || len(a.devicesFor(r)) == 0 {
-			continue
-		}
-		wanted, found := configurationsFor(a.claim, r, class)
-		if !reflect.DeepEqual(wanted, found) {
-			a.report(configCopied, "for request %s the class and the claim have %d entries, and the allocation has %d, or others", r.name, len(wanted), len(found))
-		}
-	}
 }
 
 // configurationsFor returns the entries for a request in the class and the claim, and those in the allocation.

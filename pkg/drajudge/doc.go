@@ -1,8 +1,8 @@
 // Package drajudge judges from the outside whether a scheduler keeps the rules of dynamic resource
 // allocation. It needs only the history of a cluster: the watch events of ResourceSlices, ResourceClaims,
-// Pods, DeviceClasses, Nodes, Namespaces and DeviceTaintRules, or an audit log. The rules are its own code;
-// it takes from upstream only the evaluation of CEL, and AtRest asks upstream's allocator whether a
-// waiting Pod fits.
+// Pods, DeviceClasses, Nodes, Namespaces, ResourceQuotas and DeviceTaintRules, or an audit log. The rules are
+// its own code; it takes from upstream only the evaluation of CEL, and AtRest asks upstream's allocator and
+// a search of its own whether a waiting Pod fits.
 //
 //	history, err := drajudge.ReadWatch(file)
 //	// ...

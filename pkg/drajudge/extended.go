@@ -35,13 +35,13 @@ func (s *supply) classFor(name corev1.ResourceName) *resourcev1.DeviceClass {
 }
 
 // deviceResourcesOf returns the extended resources that a Pod asks for and that devices of a class provide.
-func (o *Observer) deviceResourcesOf(pod *corev1.Pod) map[corev1.ResourceName]*resourcev1.DeviceClass {
+func (s *supply) deviceResourcesOf(pod *corev1.Pod) map[corev1.ResourceName]*resourcev1.DeviceClass {
 	resources := map[corev1.ResourceName]*resourcev1.DeviceClass{}
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		for name, quantity := range container.Resources.Requests {
 			// Native resources have no domain.
 			if quantity.Sign() > 0 && strings.Contains(string(name), "/") {
-				if class := o.supply.classFor(name); class != nil {
+				if class := s.classFor(name); class != nil {
 					resources[name] = class
 				}
 			}
@@ -58,8 +58,8 @@ func providesResource(node *corev1.Node, name corev1.ResourceName) bool {
 
 // extendedClaim returns the claim for the extended resources that a Pod needs on a node and that the node does not have itself,
 // or nil if there are none, and the names of these. Init containers count as if they ran all the time.
-func (o *Observer) extendedClaim(pod *corev1.Pod, node *corev1.Node) (claim *resourcev1.ResourceClaim, provided map[corev1.ResourceName]bool) {
-	classes := o.deviceResourcesOf(pod)
+func (s *supply) extendedClaim(pod *corev1.Pod, node *corev1.Node) (claim *resourcev1.ResourceClaim, provided map[corev1.ResourceName]bool) {
+	classes := s.deviceResourcesOf(pod)
 	maps.DeleteFunc(classes, func(name corev1.ResourceName, _ *resourcev1.DeviceClass) bool { return providesResource(node, name) })
 	if len(classes) == 0 {
 		return nil, nil
@@ -88,7 +88,7 @@ func (o *Observer) extendedClaim(pod *corev1.Pod, node *corev1.Node) (claim *res
 // checkExtendedResources checks that a Pod that is bound has devices for the extended resources that its node lacks.
 func (o *Observer) checkExtendedResources(pod *corev1.Pod) []Violation {
 	node := o.supply.nodes[pod.Spec.NodeName]
-	classes := o.deviceResourcesOf(pod)
+	classes := o.supply.deviceResourcesOf(pod)
 	if node == nil || len(classes) == 0 {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (o *Observer) FitOnNewNode(ctx context.Context, node *corev1.Node, nodeSlic
 		unallocated[i].Status = resourcev1.ResourceClaimStatus{}
 	}
 	triesLeft := searchLimit
-	found, isUnclear := world.searchDevices(ctx, node, unallocated, &triesLeft)
+	found, isUnclear := searchDevices(ctx, world, node, unallocated, &triesLeft)
 	return found != nil, found != nil || !isUnclear
 }
 

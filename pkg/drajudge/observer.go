@@ -74,13 +74,12 @@ type Observer struct {
 	supply  *supply
 	claims  map[key]*resourcev1.ResourceClaim
 	pods    map[key]*corev1.Pod
-	quotas  map[key]*corev1.ResourceQuota
 	// preemptions are those for which no Pod was bound to the node yet.
-	preemptions map[string][]*preemption
+	preemptions preemptions
 	// wasReserved has the claims that were reserved at some time.
 	wasReserved map[key]bool
 	// holders are the allocations of each device that is not free.
-	holders map[deviceID][]holder
+	holders holders
 	// journal has the objects that writes of the supply have replaced, newest last, as long as a decision may
 	// rest on them.
 	journal []replaced
@@ -88,6 +87,9 @@ type Observer struct {
 	// version is that of the last event.
 	version string
 }
+
+// holders are the results for each device.
+type holders map[deviceID][]holder
 
 // holder is a result of a claim.
 type holder struct {
@@ -108,10 +110,9 @@ func NewObserver(options Options) *Observer {
 		supply:  newSupply(),
 		claims:  map[key]*resourcev1.ResourceClaim{},
 		pods:    map[key]*corev1.Pod{},
-		quotas:  map[key]*corev1.ResourceQuota{},
-		holders: map[deviceID][]holder{},
+		holders: holders{},
 
-		preemptions: map[string][]*preemption{},
+		preemptions: preemptions{},
 		wasReserved: map[key]bool{},
 
 		cel: cel.NewCache(compiledExpressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
@@ -135,9 +136,9 @@ func (o *Observer) Observe(ctx context.Context, event Event) []Violation {
 		return o.observePod(object, isDeleted, event.Time)
 	case *corev1.ResourceQuota:
 		if id := keyOf(object, "ResourceQuota"); isDeleted {
-			delete(o.quotas, id)
+			delete(o.supply.quotas, id)
 		} else {
-			o.quotas[id] = object
+			o.supply.quotas[id] = object
 		}
 	case *resourcev1.ResourceSlice:
 		o.observeSupply(keyOf(object, "ResourceSlice"), object, isDeleted, event.Time)

@@ -18,7 +18,7 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []V
 		return nil
 	}
 	o.pods[id] = pod
-	o.observePreemption(pod, old)
+	o.preemptions.observePod(pod, old, o.pods)
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -110,6 +110,13 @@ func (o *Observer) checkBindingConditions(claim *resourcev1.ResourceClaim, objec
 		}
 	}
 	return violations
+}
+
+// isAgreedTo reports whether the driver of an allocated device has agreed to the binding of its Pods.
+func isAgreedTo(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
+	isSet := func(condition string) bool { return hasCondition(claim, result, condition) }
+	return !slices.ContainsFunc(result.BindingFailureConditions, isSet) &&
+		!slices.ContainsFunc(result.BindingConditions, func(condition string) bool { return !isSet(condition) })
 }
 
 // hasCondition reports whether a condition of an allocated device is true.

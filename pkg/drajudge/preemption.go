@@ -26,17 +26,20 @@ func priorityOf(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// observePreemption records that a Pod was preempted, that one waits for the place, or that one got it.
-func (o *Observer) observePreemption(pod, old *corev1.Pod) {
+// preemptions are those of each node.
+type preemptions map[string][]*preemption
+
+// observePod records that a Pod was preempted, that one waits for the place, or that one got it.
+func (n preemptions) observePod(pod, old *corev1.Pod, pods map[key]*corev1.Pod) {
 	if isPreempted(pod) && pod.Spec.NodeName != "" && (old == nil || !isPreempted(old)) {
 		p := &preemption{victim: pod, preemptors: map[types.UID]bool{}}
-		o.preemptions[pod.Spec.NodeName] = append(o.preemptions[pod.Spec.NodeName], p)
-		for _, other := range o.pods {
+		n[pod.Spec.NodeName] = append(n[pod.Spec.NodeName], p)
+		for _, other := range pods {
 			p.addPreemptor(other)
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		for _, p := range o.preemptions[pod.Status.NominatedNodeName] {
+		for _, p := range n[pod.Status.NominatedNodeName] {
 			p.addPreemptor(pod)
 		}
 		return
@@ -44,11 +47,11 @@ func (o *Observer) observePreemption(pod, old *corev1.Pod) {
 	if old == nil || old.Spec.NodeName != "" {
 		return
 	}
-	left := slices.DeleteFunc(o.preemptions[pod.Spec.NodeName], func(p *preemption) bool { return priorityOf(pod) > priorityOf(p.victim) })
+	left := slices.DeleteFunc(n[pod.Spec.NodeName], func(p *preemption) bool { return priorityOf(pod) > priorityOf(p.victim) })
 	if len(left) == 0 {
-		delete(o.preemptions, pod.Spec.NodeName)
+		delete(n, pod.Spec.NodeName)
 	} else {
-		o.preemptions[pod.Spec.NodeName] = left
+		n[pod.Spec.NodeName] = left
 	}
 }
 
@@ -77,16 +80,16 @@ func changesPlaces(old, object runtime.Object) bool {
 }
 
 // checkPreemptions checks that no Pod waits for which others were preempted.
-func (o *Observer) checkPreemptions() []Violation {
+func (r *restCheck) checkPreemptions() []Violation {
 	var violations []Violation
-	for _, id := range sortedKeys(o.pods) {
-		pod := o.pods[id]
-		if !isWaiting(pod) || len(pod.Spec.ResourceClaims) == 0 && len(o.deviceResourcesOf(pod)) == 0 {
+	for _, id := range sortedKeys(r.pods) {
+		pod := r.pods[id]
+		if !isWaiting(pod) || len(pod.Spec.ResourceClaims) == 0 && len(r.supply.deviceResourcesOf(pod)) == 0 {
 			continue
 		}
 		var victims []*preemption
-		for _, preemptions := range o.preemptions {
-			for _, p := range preemptions {
+		for _, ofNode := range r.preemptions {
+			for _, p := range ofNode {
 				if p.preemptors[pod.UID] {
 					victims = append(victims, p)
 				}
@@ -94,7 +97,7 @@ func (o *Observer) checkPreemptions() []Violation {
 		}
 		slices.SortFunc(victims, func(a, b *preemption) int { return cmp.Compare(a.victim.Name, b.victim.Name) })
 		for _, p := range victims {
-			violations = append(violations, o.violation(preemptedInVain, []Object{nameObject("Pod", p.victim), nameObject("Pod", pod)},
+			violations = append(violations, r.violation(preemptedInVain, []Object{nameObject("Pod", p.victim), nameObject("Pod", pod)},
 				"Pod %s was preempted on node %s, and Pod %s, which was nominated for the node, still waits", p.victim.Name, p.victim.Spec.NodeName, pod.Name))
 		}
 	}

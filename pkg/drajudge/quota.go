@@ -14,13 +14,13 @@ import (
 // status of a ResourceQuota.
 func (o *Observer) checkQuota(claim *resourcev1.ResourceClaim) []Violation {
 	var violations []Violation
-	for _, id := range sortedKeys(o.quotas) {
-		quota := o.quotas[id]
+	for _, id := range sortedKeys(o.supply.quotas) {
+		quota := o.supply.quotas[id]
 		if quota.Namespace != claim.Namespace {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(quota.Status.Hard)) {
-			asked := o.quotaUse(claim, name)
+			asked := o.supply.quotaUse(claim, name)
 			if asked == 0 {
 				continue
 			}
@@ -40,7 +40,7 @@ func (o *Observer) usedOf(namespace string, name corev1.ResourceName) int64 {
 	used := int64(0)
 	for _, claim := range o.claims {
 		if claim.Namespace == namespace {
-			used += o.quotaUse(claim, name)
+			used += o.supply.quotaUse(claim, name)
 		}
 	}
 	extended, isExtended := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
@@ -61,7 +61,7 @@ func (o *Observer) usedOf(namespace string, name corev1.ResourceName) int64 {
 
 // quotaUse returns how many devices a claim uses of a quota: of that of a class, and of that of the class's extended resource.
 // For an extended resource, the claim that the scheduler makes for a Pod counts with the Pod.
-func (o *Observer) quotaUse(claim *resourcev1.ResourceClaim, name corev1.ResourceName) int64 {
+func (s *supply) quotaUse(claim *resourcev1.ResourceClaim, name corev1.ResourceName) int64 {
 	if class, isClass := strings.CutSuffix(string(name), corev1.ResourceClaimsPerClass); isClass {
 		return countDevices(claim, class)
 	}
@@ -69,7 +69,7 @@ func (o *Observer) quotaUse(claim *resourcev1.ResourceClaim, name corev1.Resourc
 	if !isExtended || claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true" {
 		return 0
 	}
-	if class := o.supply.classFor(corev1.ResourceName(extended)); class != nil && class.Spec.ExtendedResourceName != nil {
+	if class := s.classFor(corev1.ResourceName(extended)); class != nil && class.Spec.ExtendedResourceName != nil {
 		return countDevices(claim, class.Name)
 	}
 	return 0

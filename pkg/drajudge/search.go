@@ -30,8 +30,8 @@ type search struct {
 	isUnclear bool
 }
 
-// searchDevices returns allocations of claims for a node, or nil if there are none. If the search gave up, there may be some.
-func (o *Observer) searchDevices(ctx context.Context, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
+// searchDevices returns allocations of claims for a node, or nil if there are none. If it is unclear, there may be some.
+func searchDevices(ctx context.Context, o *Observer, node *corev1.Node, claims []*resourcev1.ResourceClaim, triesLeft *int) (found []resourcev1.AllocationResult, isUnclear bool) {
 	s := &search{Observer: o, ctx: ctx, node: node, triesLeft: triesLeft}
 	for _, claim := range claims {
 		claim = claim.DeepCopy()
@@ -52,6 +52,9 @@ func (o *Observer) searchDevices(ctx context.Context, node *corev1.Node, claims 
 		for len(claim.Status.Allocation.Devices.Results) > 0 {
 			s.removeLast(claim)
 		}
+	}
+	if s.isUnclear {
+		return nil, true
 	}
 	return found, false
 }
@@ -174,10 +177,10 @@ func (s *search) isPossible(claim *resourcev1.ResourceClaim) bool {
 }
 
 func (s *search) addLast(claim *resourcev1.ResourceClaim, result resourcev1.DeviceRequestAllocationResult) {
-	results := append(claim.Status.Allocation.Devices.Results, result)
-	claim.Status.Allocation.Devices.Results = results
+	devices := &claim.Status.Allocation.Devices
+	devices.Results = append(devices.Results, result)
 	id := deviceOf(&result)
-	s.holders[id] = append(s.holders[id], holder{claim, &results[len(results)-1]})
+	s.holders[id] = append(s.holders[id], holder{claim, &devices.Results[len(devices.Results)-1]})
 }
 
 func (s *search) removeLast(claim *resourcev1.ResourceClaim) {

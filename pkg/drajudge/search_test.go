@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,10 +38,10 @@ func TestSearchAgrees(t *testing.T) {
 		for i := range 6 {
 			claims := []*resourcev1.ResourceClaim{w.claim(2 * i), w.claim(2*i + 1)}[:1+w.IntN(2)]
 			node := w.node(observer)
-			allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
+			allocator, err := structured.NewAllocator(t.Context(), allocatorFeatures, observer.holders.allocatedState(), classLister{observer.supply}, observer.supply.taintedSlices(), observer.cel)
 			require.NoError(t, err)
 			byUpstream, err := allocator.Allocate(t.Context(), node, claims)
-			bySearch, isUnclear := observer.searchDevices(t.Context(), node, claims, new(searchLimit))
+			bySearch, isUnclear := searchDevices(t.Context(), observer, node, claims, new(searchLimit))
 			isFound, isFoundBySearch := err == nil && len(byUpstream) == len(claims), bySearch != nil
 			switch {
 			case isFound == isFoundBySearch:
@@ -65,6 +66,45 @@ func TestSearchAgrees(t *testing.T) {
 	}
 	require.Greater(t, outcomes["both say true"], int(*worlds))
 	require.Greater(t, outcomes["both say false"], int(*worlds)/2)
+}
+
+// TestSearchIsUnclear: the search says when it does not know, and leaves the world as it was.
+func TestSearchIsUnclear(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tries     int
+		groups    []string
+		count     int64
+		found     bool
+		isUnclear bool
+	}{
+		"found":                {tries: 100, count: 2, found: true},
+		"too few devices":      {tries: 100, count: 4},
+		"too few tries":        {tries: 4, count: 2, isUnclear: true},
+		"compatibility groups": {tries: 100, groups: []string{"a"}, count: 2, isUnclear: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			slice, counters := sliceOf(gpus(3)...), sliceOf()
+			for i := range slice.Spec.Devices {
+				slice.Spec.Devices[i].ConsumesCounters = []resourcev1.DeviceCounterConsumption{{
+					CounterSet: "card", CompatibilityGroups: c.groups, Counters: map[string]resourcev1.Counter{"memory": {Value: resource.MustParse("1")}},
+				}}
+			}
+			counters.Name, counters.Spec.SharedCounters = "counters", []resourcev1.CounterSet{{Name: "card", Counters: map[string]resourcev1.Counter{"memory": {Value: resource.MustParse("3")}}}}
+			slice.Spec.Pool.ResourceSliceCount, counters.Spec.Pool.ResourceSliceCount = 2, 2
+			s := newStory()
+			s.create(slice, counters)
+			observer := NewObserver(Options{})
+			for _, event := range s.history {
+				require.Empty(t, observer.Observe(t.Context(), event))
+			}
+			found, isUnclear := searchDevices(t.Context(), observer, observer.supply.nodes["node-1"], []*resourcev1.ResourceClaim{claimWith("a", requestFor("r", c.count))}, &c.tries)
+			require.Equal(t, c.found, found != nil)
+			require.Equal(t, c.isUnclear, isUnclear)
+			require.Empty(t, observer.holders)
+		})
+	}
 }
 
 // take allocates devices, so that later claims find less.

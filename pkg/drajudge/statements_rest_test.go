@@ -69,6 +69,17 @@ func restExamples() []example {
 			s.run(claimWith("a", requestFor("r", 1)), given("r", "gpu-0"))
 			s.create(podWith("pod", "b"), claimWith("b", requestFor("r", 1, func(r *exact) { r.AdminAccess = new(isViolated) })))
 		}},
+		{podPlaced, "its driver has to agree first", func(s *story, isViolated bool) {
+			device := gpu(0)
+			device.BindingConditions = []string{"Attached"}
+			s.create(sliceOf(device))
+			claim, pod := claimWith("a", requestFor("r", 1)), podWith("pod", "a")
+			s.create(claim, pod)
+			claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: driver, Pool: pool1, Device: "gpu-0", Conditions: []metav1.Condition{
+				{Type: "Attached", Status: pick(isViolated, metav1.ConditionTrue, metav1.ConditionFalse)},
+			}}}
+			s.allocate(claim, given("r", "gpu-0", func(r *allocated) { r.BindingConditions = device.BindingConditions }))
+		}},
 		{preemptedInVain, "the Pod still waits", func(s *story, isViolated bool) {
 			s.create(sliceOf(gpus(1)...))
 			victim := s.preempt("pod", "node-1")
@@ -95,8 +106,9 @@ func restExamples() []example {
 			pod := podWith("late", "a")
 			pod.Spec.Priority, pod.Status.NominatedNodeName = new(int32(10)), "node-1"
 			s.create(pod)
-			s.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"name": "node-1"}},
-				Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}}})
+			heartbeat := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"name": "node-1"}}}
+			heartbeat.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+			s.update(heartbeat)
 			if !isViolated {
 				s.remove(slice)
 			}

@@ -63,20 +63,20 @@ type place struct {
 }
 
 // checkWaitingPods looks for a place for each Pod that waits for devices, in the world as it is.
-func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
+func (r *restCheck) checkWaitingPods(ctx context.Context) []Violation {
 	var violations []Violation
-	search := &placeSearch{Observer: o, room: measureRoom(o.supply.nodes, o.pods), triesLeft: searchLimit}
+	search := &placeSearch{Observer: r.Observer, room: measureRoom(r.supply.nodes, r.pods), triesLeft: searchLimit}
 	if search.isUnclear {
 		return nil
 	}
-	for _, id := range sortedKeys(o.pods) {
-		pod := o.pods[id]
-		if !isWaiting(pod) || len(o.claimsOf(pod)) == 0 && len(o.deviceResourcesOf(pod)) == 0 || hasOtherDemands(pod) {
+	for _, id := range sortedKeys(r.pods) {
+		pod := r.pods[id]
+		if !isWaiting(pod) || len(r.claimsOf(pod)) == 0 && len(r.supply.deviceResourcesOf(pod)) == 0 || hasOtherDemands(pod) {
 			continue
 		}
 		if search.allocator == nil {
 			var err error
-			if search.allocator, err = structured.NewAllocator(ctx, allocatorFeatures, o.allocatedState(), classLister{o.supply}, o.supply.taintedSlices(), o.cel); err != nil {
+			if search.allocator, err = structured.NewAllocator(ctx, allocatorFeatures, r.holders.allocatedState(), classLister{r.supply}, r.supply.taintedSlices(), r.cel); err != nil {
 				return violations // the allocator finds no place for anybody
 			}
 		}
@@ -84,9 +84,9 @@ func (o *Observer) checkWaitingPods(ctx context.Context) []Violation {
 		found, isByAllocator := search.findPlace(ctx, pod)
 		switch {
 		case found != nil && isByAllocator:
-			violations = append(violations, o.violation(podPlaced, objects, "it waits, and fits %s", found))
+			violations = append(violations, r.violation(podPlaced, objects, "it waits, and fits %s", found))
 		case found != nil:
-			violations = append(violations, o.violation(podPlaceable, objects, "it waits, upstream's allocator finds no devices, and it fits %s", found))
+			violations = append(violations, r.violation(podPlaceable, objects, "it waits, upstream's allocator finds no devices, and it fits %s", found))
 		}
 	}
 	return violations
@@ -107,7 +107,7 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 	for _, name := range slices.Sorted(maps.Keys(s.supply.nodes)) {
 		node := s.supply.nodes[name]
 		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
-		extended, provided := s.extendedClaim(pod, node)
+		extended, provided := s.supply.extendedClaim(pod, node)
 		if isElsewhere || !s.suitsPod(node, pod, provided) {
 			continue
 		}
@@ -126,24 +126,32 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 			others = append(others, p)
 		}
 	}
-	for _, p := range suitable {
-		if len(p.claims) == 0 {
-			return p, true
-		}
-		if devices, isUnclear := s.searchDevices(ctx, p.node, p.claims, &s.triesLeft); devices != nil || isUnclear {
-			return p, true
+	if len(suitable) == 0 {
+		return s.searchPlaces(ctx, others), false
+	}
+	confirmed := slices.IndexFunc(suitable, func(p *place) bool {
+		devices, isUnclear := searchDevices(ctx, s.Observer, p.node, p.claims, &s.triesLeft)
+		return len(devices) == len(p.claims) || isUnclear
+	})
+	if confirmed < 0 {
+		return nil, false
+	}
+	return suitable[confirmed], true
+}
+
+// searchPlaces returns the first place for which the exhaustive search finds devices, with these, or nil if there is none.
+func (s *placeSearch) searchPlaces(ctx context.Context, places []*place) *place {
+	for _, p := range places {
+		if p.results, _ = searchDevices(ctx, s.Observer, p.node, p.claims, &s.triesLeft); p.results != nil {
+			return p
 		}
 	}
-	for _, p := range others {
-		if p.results, _ = s.searchDevices(ctx, p.node, p.claims, &s.triesLeft); p.results != nil && suitable == nil {
-			return p, false
-		}
-	}
-	return nil, false
+	return nil
 }
 
 // sortClaims splits the claims of a Pod into those without and those with an allocation. The Pod cannot use them if one
-// does not exist, is reserved for too many Pods, or has a device with any taint.
+// does not exist, is reserved for too many Pods, or has a device with any taint or one to whose binding the driver has not
+// agreed.
 func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourcev1.ResourceClaim, isUsable bool) {
 	if pod.Status.ExtendedResourceClaimStatus != nil {
 		return nil, nil, false // a claim for extended resources is made anew, so this one has to go first
@@ -162,7 +170,7 @@ func (s *placeSearch) sortClaims(pod *corev1.Pod) (pending, allocated []*resourc
 		results := c.claim.Status.Allocation.Devices.Results
 		for i := range results {
 			id := deviceOf(&results[i])
-			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 {
+			if offer := s.supply.pool(id.poolID()).byName[id.name]; offer != nil && len(s.supply.taintsOf(id, offer.device)) > 0 || !isAgreedTo(c.claim, &results[i]) {
 				return nil, nil, false
 			}
 		}
@@ -185,23 +193,23 @@ func (p *place) String() string {
 }
 
 // allocatedState returns what claims have, as the allocator wants it.
-func (o *Observer) allocatedState() structured.AllocatedState {
+func (h holders) allocatedState() structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
-	for device, holders := range o.holders {
+	for device, ofDevice := range h {
 		id := structured.MakeDeviceID(device.driver, device.pool, device.name)
-		for _, h := range holders {
+		for _, holder := range ofDevice {
 			switch {
-			case isTrue(h.result.AdminAccess):
-			case h.result.ShareID == nil:
+			case isTrue(holder.result.AdminAccess):
+			case holder.result.ShareID == nil:
 				state.AllocatedDevices.Insert(id)
 			default:
-				state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, h.result.ShareID))
-				if h.result.ConsumedCapacity != nil {
-					state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, h.result.ConsumedCapacity))
+				state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, holder.result.ShareID))
+				if holder.result.ConsumedCapacity != nil {
+					state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, holder.result.ConsumedCapacity))
 				}
 			}
 		}

@@ -28,11 +28,12 @@ func deviceOf(result *resourcev1.DeviceRequestAllocationResult) deviceID {
 }
 
 // supply holds the objects by which an allocation is judged: slices, classes, taint rules, nodes and
-// namespaces.
+// namespaces; and quotas.
 type supply struct {
 	objects map[key]runtime.Object
 	rules   map[string]*resourcev1.DeviceTaintRule
 	nodes   map[string]*corev1.Node
+	quotas  map[key]*corev1.ResourceQuota
 	// nodeNames are the names of nodes, sorted on first use.
 	nodeNames []string
 	// slices are those of each pool, by name, and pools what they say together, computed on first use.
@@ -48,6 +49,7 @@ func newSupply() *supply {
 		objects: map[key]runtime.Object{},
 		rules:   map[string]*resourcev1.DeviceTaintRule{},
 		nodes:   map[string]*corev1.Node{},
+		quotas:  map[key]*corev1.ResourceQuota{},
 		slices:  map[poolID]map[string]*resourcev1.ResourceSlice{},
 		pools:   map[poolID]*pool{},
 		ofNode:  map[string]map[poolID]int{},

@@ -19,6 +19,7 @@
 //   - dractl: the command line tool, and its scheduler beside kube-scheduler
 //   - waiting: a corpus of Pods that wait, and why
 //   - checkdriver: the contract test of DRA drivers, on a good one and broken ones
+//   - checkscheduler: the contract test of schedulers, and its stories
 //   - drivers/record: what a real driver does, recorded and played on another node
 //   - docs: the commands of the documentation, in order
 //   - browser: the page, in a real browser

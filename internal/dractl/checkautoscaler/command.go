@@ -74,12 +74,8 @@ The exit code is 1 if a statement was violated.`,
 
   # What is checked
   kwok-dractl check-autoscaler --statements`,
-		RunE: func(made *cobra.Command, arguments []string) error {
-			if made.ArgsLenAtDash() != 0 && len(arguments) > 0 {
-				return fmt.Errorf("unexpected argument %q: write -- before COMMAND", arguments[0])
-			}
-			return c.runCheck(made.Context(), arguments)
-		},
+		Args: trial.CommandArguments,
+		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, trial.JUnit)
 	c.files.AddTo(made, "groups of nodes: Nodes with ResourcePoolTemplates or ResourceSlices")

@@ -17,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
@@ -109,7 +110,11 @@ func newGroup(ctx context.Context, node *corev1.Node, given []*resourcev1.Resour
 	if _, has := node.Status.Allocatable[corev1.ResourcePods]; !has {
 		node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse(defaultPods)
 	}
-	rendered, err := renderer.Render(ctx, node)
+	// Templates may read what only nodes that exist have.
+	example := node.DeepCopy()
+	example.UID = cmp.Or(node.UID, fleet.UID(node.Name))
+	example.Labels[corev1.LabelHostname] = cmp.Or(node.Labels[corev1.LabelHostname], node.Name)
+	rendered, err := renderer.Render(ctx, example)
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", node.Name, err)
 	}

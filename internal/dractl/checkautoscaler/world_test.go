@@ -42,7 +42,7 @@ metadata: {name: small}
 spec:
   driver: gpu.example.com
   nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: group, operator: In, values: [small]}]}]}
-  devices: [{name: gpu, count: 2}]
+  devices: [{name: gpu, count: 2, attributes: {uuid: "{{ uuid .Node.metadata.uid .Index }}"}}]
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice

@@ -50,6 +50,7 @@ func (c *canary) create(ctx context.Context) error {
 	if node, err = c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node %s: %w", c.name, err)
 	}
+	node.ResourceVersion = "" // controllers have written to it by now
 	node.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourcePods: resource.MustParse("10"), corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 	}

@@ -74,12 +74,8 @@ The exit code is 1 if a statement was violated.`,
 
   # What is checked
   kwok-dractl check-scheduler --statements`,
-		RunE: func(made *cobra.Command, arguments []string) error {
-			if made.ArgsLenAtDash() != 0 && len(arguments) > 0 {
-				return fmt.Errorf("unexpected argument %q: write -- before COMMAND", arguments[0])
-			}
-			return c.runCheck(made.Context(), arguments)
-		},
+		Args: trial.CommandArguments,
+		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, trial.JUnit)
 	flags := made.Flags()
@@ -89,7 +85,7 @@ The exit code is 1 if a statement was violated.`,
 	flags.BoolVar(&c.statements, "statements", false, "list the statements, and play nothing")
 	flags.StringVar(&c.only, "only", "", "regular expression for the ids of statements that count; default: all")
 	c.cluster.AddTo(made)
-	flags.DurationVar(&c.times.settle, "settle", 15*time.Second, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
+	flags.DurationVar(&c.times.settle, "settle", 30*time.Second, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
 	flags.DurationVar(&c.times.timeout, "timeout", time.Minute, "time for the cluster to come to rest")
 	flags.DurationVar(&c.times.shrink, "shrink", 5*time.Minute, "time to shrink a story for each violated statement; 0 leaves it as it is")
 	return made

@@ -19,6 +19,7 @@ func sourcesOf(ctx context.Context, client kubernetes.Interface, namespace, sele
 		trial.NewSource("Namespace", client.CoreV1().Namespaces(), client.CoreV1().Namespaces(), labelled),
 		trial.NewSource("Node", client.CoreV1().Nodes(), client.CoreV1().Nodes(), labelled),
 		trial.NewSource("Pod", client.CoreV1().Pods(namespace), client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}),
+		trial.NewSource("ResourceQuota", client.CoreV1().ResourceQuotas(namespace), client.CoreV1().ResourceQuotas(namespace), metav1.ListOptions{}),
 		trial.NewSource("ResourceClaim", client.ResourceV1().ResourceClaims(namespace), client.ResourceV1().ResourceClaims(namespace), metav1.ListOptions{}),
 		trial.NewSource("ResourceSlice", client.ResourceV1().ResourceSlices(), client.ResourceV1().ResourceSlices(), labelled),
 		trial.NewSource("DeviceClass", client.ResourceV1().DeviceClasses(), client.ResourceV1().DeviceClasses(), labelled),

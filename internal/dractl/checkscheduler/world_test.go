@@ -28,16 +28,20 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
-// fake is a cluster with a scheduler, which is right but for what its fields say.
-type fake struct {
-	*apitest.Server
-
+// faults say what a scheduler does wrong, or slowly.
+type faults struct {
 	// forgetsDevices gives devices that are in use, toleratesAll tainted ones.
 	forgetsDevices, toleratesAll bool
 	// neverTriesAgain leaves a Pod waiting that has not fitted once.
 	neverTriesAgain bool
 	// backoff is how long a Pod waits for another try, and busy how long the scheduler does nothing at first.
 	backoff, busy time.Duration
+}
+
+// fake is a cluster with a scheduler.
+type fake struct {
+	*apitest.Server
+	faults
 
 	// turn is of the scheduler or of the story.
 	turn  sync.Mutex
@@ -313,11 +317,11 @@ steps:
 }
 
 // inWorld runs a test in a world with a fake cluster.
-func inWorld(t *testing.T, f *fake, test func(ctx context.Context, w *world)) {
+func inWorld(t *testing.T, scheduler faults, test func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f.Server, f.tried = apitest.New(), map[string]time.Time{}
+		f := &fake{Server: apitest.New(), faults: scheduler, tried: map[string]time.Time{}}
 		w := &world{
 			client: f, player: f, newStory: threeForTwo,
 			only:    func(string) bool { return true },
@@ -355,20 +359,20 @@ func ids(violations []drajudge.Violation) []string {
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		scheduler fake
+		scheduler faults
 		want      []string
 	}{
-		"a right scheduler":                  {fake{}, nil},
-		"a right one that waits for a while": {fake{backoff: 10 * time.Second}, nil},
-		"a right one that is busy at first":  {fake{busy: 30 * time.Second}, nil},
-		"gives a device twice":               {fake{forgetsDevices: true}, []string{"device-once"}},
-		"ignores taints":                     {fake{toleratesAll: true}, []string{"taints-tolerated"}},
-		"leaves a Pod waiting":               {fake{neverTriesAgain: true}, []string{"pod-placed"}},
-		"tries again too late":               {fake{backoff: time.Minute}, []string{"pod-placed"}},
+		"a right scheduler":                  {faults{}, nil},
+		"a right one that waits for a while": {faults{backoff: 10 * time.Second}, nil},
+		"a right one that is busy at first":  {faults{busy: 30 * time.Second}, nil},
+		"gives a device twice":               {faults{forgetsDevices: true}, []string{"device-once"}},
+		"ignores taints":                     {faults{toleratesAll: true}, []string{"taints-tolerated"}},
+		"leaves a Pod waiting":               {faults{neverTriesAgain: true}, []string{"pod-placed"}},
+		"tries again too late":               {faults{backoff: time.Minute}, []string{"pod-placed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, &c.scheduler, func(ctx context.Context, w *world) {
+			inWorld(t, c.scheduler, func(ctx context.Context, w *world) {
 				violations, err := w.play(ctx, 1, nil)
 				require.NoError(t, err)
 				require.Equal(t, c.want, ids(violations), "%v", violations)
@@ -379,7 +383,7 @@ func TestPlay(t *testing.T) {
 
 func TestPlayWithoutScheduler(t *testing.T) {
 	t.Parallel()
-	inWorld(t, &fake{busy: time.Hour}, func(ctx context.Context, w *world) {
+	inWorld(t, faults{busy: time.Hour}, func(ctx context.Context, w *world) {
 		_, err := w.play(ctx, 1, nil)
 		require.ErrorContains(t, err, "no scheduler named default-scheduler bound Pod canary-")
 	})
@@ -387,7 +391,7 @@ func TestPlayWithoutScheduler(t *testing.T) {
 
 func TestPlayLeavesNothingWhenInterrupted(t *testing.T) {
 	t.Parallel()
-	inWorld(t, &fake{neverTriesAgain: true}, func(ctx context.Context, w *world) {
+	inWorld(t, faults{neverTriesAgain: true}, func(ctx context.Context, w *world) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // while it waits whether the Pod gets a place
 		defer cancel()
 		_, err := w.play(ctx, 1, nil)
@@ -398,30 +402,30 @@ func TestPlayLeavesNothingWhenInterrupted(t *testing.T) {
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		scheduler fake
+		scheduler faults
 		statement string
 		want      []string
 	}{
-		"gives a device twice": {fake{forgetsDevices: true}, "device-once", []string{
+		"gives a device twice": {faults{forgetsDevices: true}, "device-once", []string{
 			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a good",
 			"ResourceClaim one", "Pod one", "ResourceClaim two", "Pod two",
 		}},
-		"ignores taints": {fake{toleratesAll: true}, "taints-tolerated", []string{
+		"ignores taints": {faults{toleratesAll: true}, "taints-tolerated", []string{
 			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a tainted", "ResourceClaim one", "Pod one",
 		}},
 		// The taint has gone from the device.
-		"leaves a Pod waiting": {fake{neverTriesAgain: true}, "pod-placed", []string{
+		"leaves a Pod waiting": {faults{neverTriesAgain: true}, "pod-placed", []string{
 			"Namespace story", "DeviceClass story-gpu", "Node story-a", "ResourceSlice story-a tainted",
 			"ResourceClaim one", "Pod one", "ResourceClaim two", "Pod two", "delete ResourceClaim one",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, &c.scheduler, func(ctx context.Context, w *world) {
+			inWorld(t, c.scheduler, func(ctx context.Context, w *world) {
 				evidence, err := w.shrinker().Shrink(ctx, 1, c.statement, "")
 				require.NoError(t, err)
 				require.True(t, evidence.Reproduced)
-				require.Equal(t, c.scheduler.plays, evidence.Plays)
+				require.Equal(t, w.player.(*fake).plays, evidence.Plays)
 				smallest, err := story.Read([]byte(evidence.Story))
 				require.NoError(t, err)
 				require.Equal(t, c.want, outline(smallest), evidence.Story)
@@ -453,7 +457,7 @@ func outline(s *story.Story) []string {
 // A violation that is not seen again is reported with the whole story.
 func TestShrinkWhatIsNotSeenAgain(t *testing.T) {
 	t.Parallel()
-	inWorld(t, &fake{}, func(ctx context.Context, w *world) {
+	inWorld(t, faults{}, func(ctx context.Context, w *world) {
 		evidence, err := w.shrinker().Shrink(ctx, 1, "device-once", "seen once")
 		require.NoError(t, err)
 		require.False(t, evidence.Reproduced)
@@ -468,7 +472,7 @@ func TestShrinkWhatIsNotSeenAgain(t *testing.T) {
 
 func TestShrinkEndsInTime(t *testing.T) {
 	t.Parallel()
-	inWorld(t, &fake{neverTriesAgain: true}, func(ctx context.Context, w *world) {
+	inWorld(t, faults{neverTriesAgain: true}, func(ctx context.Context, w *world) {
 		w.shrink = 30 * time.Second
 		began := time.Now()
 		evidence, err := w.shrinker().Shrink(ctx, 1, "pod-placed", "")

@@ -44,6 +44,14 @@ func (c *Cluster) AddTo(command *cobra.Command) {
 	command.Flags().StringVar(&c.Programs, "control-plane", "", "directory with etcd, kube-apiserver, kube-controller-manager and kube-scheduler, to start a cluster; default: $"+assets+" where there is no kubeconfig")
 }
 
+// CommandArguments permits arguments only as COMMAND.
+func CommandArguments(command *cobra.Command, arguments []string) error {
+	if command.ArgsLenAtDash() != 0 && len(arguments) > 0 {
+		return fmt.Errorf("unexpected argument %q: write -- before COMMAND", arguments[0])
+	}
+	return nil
+}
+
 // Check refuses what cannot be run, before anything is created.
 func (c *Cluster) Check(command []string) error {
 	if c.Programs != "" && c.Reach.Kubeconfig+c.Reach.Context != "" {
@@ -103,12 +111,28 @@ func (c *Cluster) find(ctx context.Context, folder string, hasCommand bool) (kub
 	// No kubelet says that nodes are healthy.
 	err = started.StartController(ctx, controlplane.ControllerManager, "--node-monitor-grace-period=24h", "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller")
 	if err == nil && !(hasCommand && c.CommandSchedules) {
-		err = started.StartController(ctx, controlplane.Scheduler)
+		err = startScheduler(ctx, started, folder)
 	}
 	if err != nil {
 		return "", nil, nil, errors.Join(err, started.Stop())
 	}
 	return started.Kubeconfig, started.Err, started.Stop, nil
+}
+
+// startScheduler starts kube-scheduler with a short backoff, so that a Pod that does not fit any more is known soon.
+func startScheduler(ctx context.Context, cluster *controlplane.ControlPlane, folder string) error {
+	path := filepath.Join(folder, "kube-scheduler.yaml")
+	text := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q}
+leaderElection: {leaderElect: false}
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 1
+`, cluster.Kubeconfig)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the configuration of kube-scheduler: %w", err)
+	}
+	return cluster.StartController(ctx, controlplane.Scheduler, "--config="+path)
 }
 
 // startCommand starts the program on trial.

@@ -194,7 +194,7 @@ func (r *Recorder) recordEvent(event watch.Event, accessor metav1.Object) error 
 // convertRule makes a DeviceTaintRule of v1 of one of another version, and returns other objects as they are.
 func convertRule(object runtime.Object) (runtime.Object, error) {
 	switch object.(type) {
-	case *corev1.Namespace, *corev1.Node, *corev1.Pod, *resourcev1.ResourceClaim, *resourcev1.ResourceSlice, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
+	case *corev1.Namespace, *corev1.Node, *corev1.Pod, *corev1.ResourceQuota, *resourcev1.ResourceClaim, *resourcev1.ResourceSlice, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
 		return object, nil
 	}
 	rule := &resourcev1.DeviceTaintRule{}

@@ -102,7 +102,10 @@ func (e *Evidence) textOf(s *Shrinker, without []int) string {
 
 // describe says how small the story is.
 func (e *Evidence) describe() string {
-	if !e.Reproduced {
+	switch {
+	case e.Plays == 0:
+		return fmt.Sprintf("story %d, not played again", e.Seed)
+	case !e.Reproduced:
 		return fmt.Sprintf("not seen again in %d plays of story %d", e.Plays, e.Seed)
 	}
 	return fmt.Sprintf("%d of %d parts of story %d are enough (%d plays)", e.Parts, e.Whole, e.Seed, e.Plays)

@@ -62,7 +62,7 @@ func (c *checker) prove(ctx context.Context, m *mutant, program string, seeds in
 			return o
 		}
 		for _, f := range findings {
-			if slices.Contains(m.statements, f.ID) && (o.seed == 0 || f.Seeds[0] < o.seed) {
+			if o.seed == 0 || f.Seeds[0] < o.seed {
 				o.seed, o.statement, o.seen = f.Seeds[0], f.ID, f.Seen
 			}
 		}
@@ -81,14 +81,20 @@ func (c *checker) prove(ctx context.Context, m *mutant, program string, seeds in
 	return o
 }
 
-// check plays stories against a scheduler, and returns what they violate.
+// check plays stories against a scheduler, and returns which statements of a mutant they violate.
 func (c *checker) check(ctx context.Context, m *mutant, program string, first, count int) ([]finding, error) {
-	command := []string{program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
-		"--leader-elect=false", "--secure-port=0"}
+	command := []string{
+		program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
+		"--leader-elect=false", "--secure-port=0",
+	}
 	if m.restarts {
 		command = append([]string{"sh", "-c", restarting, "restarting", "3"}, command...)
 	}
-	arguments := append([]string{"check-scheduler", "--control-plane", c.programs, "--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0", "-o", "json", "--"}, command...)
+	arguments := []string{
+		"check-scheduler", "--control-plane", c.programs, "--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0",
+		"--only", "^(" + strings.Join(m.statements, "|") + ")$", "-o", "json", "--",
+	}
+	arguments = append(arguments, command...)
 	log, err := os.OpenFile(filepath.Join(c.logs, m.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)

@@ -5,6 +5,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
@@ -22,50 +27,82 @@ import (
 )
 
 var (
-	seedFlag  = flag.Int64("story-seed", 0, "seed of the first story of TestStoriesPlay")
-	seedsFlag = flag.Int64("story-seeds", 20, "how many stories TestStoriesPlay plays, each of the seed after that of the one before")
+	seedFlag  = flag.Int64("story-seed", 0, "seed of the first story of TestStories")
+	seedsFlag = flag.Int64("story-seeds", 20, "how many stories TestStories plays, each of the seed after that of the one before")
 )
 
-// longest is how long a story may take.
-const longest = 10 * time.Second
+// usual is how long a story takes at most, on the average of several.
+const usual = 10 * time.Second
 
-// TestStoriesPlay plays one story after the other. The API server accepts all of it, most Pods are scheduled, and
-// nothing is left behind.
-func TestStoriesPlay(t *testing.T) {
-	t.Parallel()
+// storyCluster is a cluster, and what the stories can have there.
+type storyCluster struct {
+	cluster  *cluster.Cluster
+	config   *rest.Config
+	client   kubernetes.Interface
+	features story.Features
+}
+
+// newStoryCluster starts a cluster that has everything. Nothing plays a kubelet there.
+func newStoryCluster(t *testing.T) *storyCluster {
+	t.Helper()
 	o := harness.AllFeatures(cluster.Options{Disable: []string{cluster.Kwok}})
-	if harness.KubernetesMinor() == 36 {
+	switch harness.KubernetesMinor() {
+	case 35:
+		o.FeatureGates["DRADeviceTaintRules"] = true
+	case 36:
 		o.FeatureGates = map[string]bool{"DRADeviceTaintRules": true}
 		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1beta2": true}
+	case 37:
+		o.FeatureGates = map[string]bool{"GenericWorkload": true, "DRAWorkloadResourceClaims": true}
+		o.RuntimeConfig = map[string]bool{"scheduling.k8s.io/v1beta1": true}
 	}
-	c := cluster.ForTest(t, o)
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	c := &storyCluster{cluster: cluster.ForTest(t, o)}
+	var err error
+	c.config, err = clientcmd.BuildConfigFromFlags("", c.cluster.Kubeconfig())
 	require.NoError(t, err)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	c.config.QPS = -1
+	c.client, err = kubernetes.NewForConfig(c.config)
 	require.NoError(t, err)
-	f, err := story.DetectFeatures(t.Context(), client)
+	c.features, err = story.DetectFeatures(t.Context(), c.client)
 	require.NoError(t, err)
-	f.Quotas = true
-	t.Logf("%+v", f)
-	require.NotEmpty(t, f.TaintRuleVersion)
+	c.features.Quotas = true
+	return c
+}
+
+func TestStories(t *testing.T) {
+	t.Parallel()
+	c := newStoryCluster(t)
+	t.Run("features", c.testFeatures)
+	t.Run("player", c.testPlayer)
+	t.Run("script", c.testScript)
+}
+
+// testFeatures expects that the probes find all that the cluster has.
+func (c *storyCluster) testFeatures(t *testing.T) {
+	require.NotEmpty(t, c.features.TaintRuleVersion)
 	require.Equal(t, story.Features{
 		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, CountersWithDevices: harness.KubernetesMinor() == 34, ConsumableCapacity: true,
-		DeviceTaints: true, TaintRuleVersion: f.TaintRuleVersion, BindingConditions: true, ExtendedResources: true, Quotas: true,
-	}, f)
-	player, err := story.NewPlayer(config)
+		DeviceTaints: true, TaintRuleVersion: c.features.TaintRuleVersion, BindingConditions: true, ExtendedResources: true,
+		PodGroups: harness.KubernetesMinor() >= 37, Quotas: true,
+	}, c.features)
+}
+
+// testPlayer plays one story after the other. The API server accepts all of it, some Pods are scheduled and some are
+// not, and nothing is left behind.
+func (c *storyCluster) testPlayer(t *testing.T) {
+	player, err := story.NewPlayer(c.config)
 	require.NoError(t, err)
-	bound, pods := 0, 0
+	bound, pods, all := 0, 0, time.Duration(0)
 	for seed := *seedFlag; seed < *seedFlag+*seedsFlag; seed++ {
-		s := story.New(fmt.Sprintf("story-%d", seed), seed, f)
+		s := story.New(fmt.Sprintf("story-%d", seed), seed, c.features)
 		started := time.Now()
 		rests := 0
 		require.NoError(t, player.Play(t.Context(), s, func(ctx context.Context) error {
 			rests++
-			return awaitQuiet(ctx, client, s.ID)
+			return awaitQuiet(ctx, c.client, s.ID)
 		}))
 		took := time.Since(started)
-		list, err := client.CoreV1().Pods(s.ID).List(t.Context(), metav1.ListOptions{})
+		list, err := c.client.CoreV1().Pods(s.ID).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		pods += len(list.Items)
 		here := 0
@@ -77,18 +114,52 @@ func TestStoriesPlay(t *testing.T) {
 		bound += here
 		require.NoError(t, player.Clear(t.Context(), s))
 		t.Logf("seed %d: %d steps, %d rests, %d of %d Pods are on nodes, played in %s, cleared in %s", seed, len(s.Steps), rests, here, len(list.Items), took.Round(time.Millisecond), (time.Since(started) - took).Round(time.Millisecond))
-		require.Less(t, took, longest, "seed %d", seed)
-		requireGone(t, client, s.ID)
+		all += took
+		requireGone(t, c.client, s.ID)
 	}
+	require.Less(t, all/time.Duration(*seedsFlag), usual)
 	require.Greater(t, bound*100, pods*25, "too few Pods are on nodes")
 	require.Greater(t, (pods-bound)*100, pods*5, "too few Pods wait")
+}
+
+// testScript tells stories with kubectl alone, until a script has answered for a driver, and deletes what they leave.
+func (c *storyCluster) testScript(t *testing.T) {
+	const attempts = 5
+	for seed, told := int64(0), 0; told < attempts; seed++ {
+		s := story.New(fmt.Sprintf("script-%d", seed), seed, c.features)
+		if !slices.ContainsFunc(s.Steps, func(step story.Step) bool { return step.Answer == story.Ready }) {
+			continue
+		}
+		told++
+		file := filepath.Join(t.TempDir(), "story.sh")
+		script, err := os.Create(file)
+		require.NoError(t, err)
+		require.NoError(t, s.WriteScript(script))
+		require.NoError(t, script.Close())
+		run := func(arguments ...string) string {
+			t.Helper()
+			command := exec.CommandContext(t.Context(), "sh", append([]string{file}, arguments...)...)
+			command.Env = append(os.Environ(), "KUBECONFIG="+c.cluster.Kubeconfig(), "PATH="+filepath.Dir(c.cluster.Binary("kubectl"))+":"+os.Getenv("PATH"), "REST=1")
+			output, err := command.CombinedOutput()
+			require.NoError(t, err, "seed %d: %s", seed, output)
+			return string(output)
+		}
+		output := run()
+		require.Contains(t, output, "namespace/"+s.ID+" created")
+		run("clean")
+		requireGone(t, c.client, s.ID)
+		if strings.Contains(output, "resourceclaim.resource.k8s.io/") && strings.Contains(output, " patched") {
+			return
+		}
+	}
+	t.Errorf("no claim had binding conditions in %d stories", attempts)
 }
 
 // awaitQuiet waits until no Pod and no claim has changed for a while.
 func awaitQuiet(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	const quiet = 500 * time.Millisecond
 	before, last, since := "", "", time.Now()
-	err := wait.PollUntilContextTimeout(ctx, quiet/10, longest, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, quiet/10, 3*usual, true, func(ctx context.Context) (bool, error) {
 		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

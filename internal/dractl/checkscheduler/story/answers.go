@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,36 +15,22 @@ import (
 )
 
 // answerForDrivers sets the binding conditions for which Pods wait, until the scheduler has decided on all Pods. After
-// a failure it may take other devices: the drivers of these are ready. A scheduler that does not decide in time is the
+// a failure it may take other devices, of which the drivers say nothing. A scheduler that does not decide in time is the
 // judge's business.
 func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) error {
 	undecided := errors.New("the scheduler has not decided on all Pods")
+	isSilent := false
 	err := p.await(ctx, func(ctx context.Context) error {
 		claims, err := p.client.ResourceV1().ResourceClaims(s.ID).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return finalError{err}
 		}
-		isWaiting := false
-		for i := range claims.Items {
-			claim := &claims.Items[i]
-			statuses := answerFor(claim, answer)
-			if statuses == nil {
-				continue
+		if !isSilent {
+			hasAnswered, err := p.setConditions(ctx, claims.Items, answer)
+			if hasAnswered || err != nil {
+				isSilent = answer == Failed && err == nil
+				return cmp.Or(err, undecided)
 			}
-			isWaiting = true
-			patch, err := json.Marshal(map[string]any{
-				"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": map[string]any{"devices": statuses},
-			})
-			if err != nil {
-				return finalError{err}
-			}
-			if _, err := p.client.ResourceV1().ResourceClaims(s.ID).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-				return fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
-			}
-		}
-		if isWaiting {
-			answer = Ready
-			return undecided
 		}
 		pods, err := p.client.CoreV1().Pods(s.ID).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -60,17 +47,39 @@ func (p *Player) answerForDrivers(ctx context.Context, s *Story, answer Answer) 
 	return err
 }
 
-// isUndecided reports whether the scheduler has a Pod to decide on: it has said nothing of it yet, and all its claims
-// exist, or it has claims that are allocated for it.
+// setConditions sets the conditions of devices that wait for their drivers, and reports whether there are any.
+func (p *Player) setConditions(ctx context.Context, claims []resourcev1.ResourceClaim, answer Answer) (hasAnswered bool, err error) {
+	for i := range claims {
+		claim := &claims[i]
+		statuses := answerFor(claim, answer)
+		if statuses == nil {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": map[string]any{"devices": statuses},
+		})
+		if err != nil {
+			return false, err
+		}
+		if _, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			return false, fmt.Errorf("set the binding conditions of claim %s: %w", claim.Name, err)
+		}
+		hasAnswered = true
+	}
+	return hasAnswered, nil
+}
+
+// isUndecided reports whether the scheduler has something to do for a Pod: it has said nothing of it yet, and all its
+// claims exist, or the drivers have answered for all that is reserved for it.
 func isUndecided(pod *corev1.Pod, claims []resourcev1.ResourceClaim) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending {
 		return false
 	}
-	isReserved := func(claim resourcev1.ResourceClaim) bool {
-		return slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourcev1.ResourceClaimConsumerReference) bool { return consumer.UID == pod.UID })
-	}
-	if slices.ContainsFunc(claims, isReserved) {
-		return true
+	reserved := slices.DeleteFunc(slices.Clone(claims), func(claim resourcev1.ResourceClaim) bool {
+		return !slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourcev1.ResourceClaimConsumerReference) bool { return consumer.UID == pod.UID })
+	})
+	if len(reserved) > 0 {
+		return !slices.ContainsFunc(reserved, func(claim resourcev1.ResourceClaim) bool { return answerFor(&claim, Ready) != nil })
 	}
 	if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }) {
 		return false

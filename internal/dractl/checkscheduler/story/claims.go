@@ -9,7 +9,7 @@ import (
 )
 
 // newClaimSpec makes the spec of a claim with one to three requests.
-func (g *generator) newClaimSpec() resourcev1.ResourceClaimSpec {
+func (g *loadMaker) newClaimSpec() resourcev1.ResourceClaimSpec {
 	var spec resourcev1.ResourceClaimSpec
 	var names []string
 	for i := range choose(g, 1, 1, 1, 2, 2, 3) {
@@ -31,7 +31,7 @@ func (g *generator) newClaimSpec() resourcev1.ResourceClaimSpec {
 }
 
 // newRequest asks for devices in one way, or in the first way of two that is possible.
-func (g *generator) newRequest(name string) resourcev1.DeviceRequest {
+func (g *loadMaker) newRequest(name string) resourcev1.DeviceRequest {
 	request := resourcev1.DeviceRequest{Name: name, Exactly: g.newExactRequest()}
 	if !g.features.PrioritizedList || request.Exactly.AdminAccess != nil || !g.chance(20) {
 		return request
@@ -46,7 +46,7 @@ func (g *generator) newRequest(name string) resourcev1.DeviceRequest {
 	return request
 }
 
-func (g *generator) newExactRequest() *resourcev1.ExactDeviceRequest {
+func (g *loadMaker) newExactRequest() *resourcev1.ExactDeviceRequest {
 	d := choose(g, g.fleet.drivers...)
 	request := &resourcev1.ExactDeviceRequest{DeviceClassName: d.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(choose(g, 1, 1, 1, 2))}
 	if g.fleet.anyClass != "" && g.chance(20) {
@@ -75,7 +75,7 @@ func (g *generator) newExactRequest() *resourcev1.ExactDeviceRequest {
 }
 
 // newSelector selects devices of one driver.
-func (g *generator) newSelector(d *driver) resourcev1.DeviceSelector {
+func (g *fleetMaker) newSelector(d *driver) resourcev1.DeviceSelector {
 	switch g.IntN(6) {
 	case 0:
 		return selectBy("device.attributes[%q].model == %q", d.name, choose(g, "a", "b"))
@@ -91,7 +91,7 @@ func (g *generator) newSelector(d *driver) resourcev1.DeviceSelector {
 	return selectBy("device.attributes[%q].fast || device.attributes[%q].numa == 1", d.name, domain)
 }
 
-func (g *generator) newTolerations() []resourcev1.DeviceToleration {
+func (g *loadMaker) newTolerations() []resourcev1.DeviceToleration {
 	toleration := resourcev1.DeviceToleration{Operator: resourcev1.DeviceTolerationOpExists}
 	if g.chance(70) {
 		toleration.Key = domain + "/" + choose(g, "worn", "reserved")
@@ -106,7 +106,7 @@ func (g *generator) newTolerations() []resourcev1.DeviceToleration {
 }
 
 // newCapacity asks for amounts of which some have to be rounded up.
-func (g *generator) newCapacity() *resourcev1.CapacityRequirements {
+func (g *loadMaker) newCapacity() *resourcev1.CapacityRequirements {
 	capacity := &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{}}
 	if g.chance(70) {
 		capacity.Requests["memory"] = parseAmount(choose(g, "4Gi", "10Gi", "15Gi", "20Gi"))
@@ -118,7 +118,7 @@ func (g *generator) newCapacity() *resourcev1.CapacityRequirements {
 }
 
 // newConstraint has devices alike, or different, in an attribute of one driver or of all. Not all devices have it.
-func (g *generator) newConstraint(requests []string) resourcev1.DeviceConstraint {
+func (g *loadMaker) newConstraint(requests []string) resourcev1.DeviceConstraint {
 	var constraint resourcev1.DeviceConstraint
 	if len(requests) > 1 && g.chance(40) {
 		constraint.Requests = requests[:len(requests)-1]

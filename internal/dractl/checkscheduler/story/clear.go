@@ -12,7 +12,7 @@ import (
 
 // clearedKinds are in the order in which Clear deletes their objects: claims can go after their Pods.
 var clearedKinds = []string{
-	"Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "DeviceTaintRule", "ResourceSlice", "DeviceClass", "Node", "PriorityClass",
+	"Pod", "PodGroup", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "DeviceTaintRule", "ResourceSlice", "DeviceClass", "Node", "PriorityClass",
 }
 
 // Clear deletes all that has the story's ID, and returns when it is gone. Only the namespace may go later.

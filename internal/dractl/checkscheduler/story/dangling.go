@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 )
 
 // removeDangling removes from a story what refers to objects, requests or counters that it does not have, and steps
@@ -79,6 +80,8 @@ func removeDanglingObjects(objects *Objects, c *catalog) {
 			return c.mendClaim(&object.Spec.Devices)
 		case *resourcev1.ResourceClaimTemplate:
 			return c.mendClaim(&object.Spec.Spec.Devices)
+		case *schedulingv1beta1.PodGroup:
+			c.mendPodGroup(object)
 		case *corev1.Pod:
 			c.mendPod(&object.Spec)
 		}
@@ -155,6 +158,9 @@ func (c *catalog) mendPod(spec *corev1.PodSpec) {
 				delete(resources.Requests, name)
 			}
 		}
+	}
+	if group := spec.SchedulingGroup; group != nil && !c.has("PodGroup", *group.PodGroupName) {
+		spec.SchedulingGroup = nil
 	}
 	if !c.has("PriorityClass", spec.PriorityClassName) {
 		spec.PriorityClassName = ""

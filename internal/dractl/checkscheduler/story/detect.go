@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,9 @@ func DetectFeatures(ctx context.Context, client kubernetes.Interface) (Features,
 	f.ExtendedResources = class.Spec.ExtendedResourceName != nil
 	if err := f.detectByClaims(ctx, client, dryRun); err != nil {
 		return f, err
+	}
+	if f.PodGroups, err = servesPodGroups(ctx, client, dryRun); err != nil {
+		return f, fmt.Errorf("detect features by a PodGroup: %w", err)
 	}
 	if f.TaintRuleVersion, err = findTaintRules(client.Discovery()); err != nil {
 		return f, fmt.Errorf("find DeviceTaintRules: %w", err)
@@ -87,6 +91,18 @@ func (f *Features) detectByClaims(ctx context.Context, client kubernetes.Interfa
 		return fmt.Errorf("detect features by a ResourceClaim with firstAvailable: %w", err)
 	}
 	return nil
+}
+
+// servesPodGroups reports whether there are PodGroups, and they keep their claims.
+func servesPodGroups(ctx context.Context, client kubernetes.Interface, dryRun metav1.CreateOptions) (bool, error) {
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+	group.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: 1}
+	group.Spec.ResourceClaims = []schedulingv1beta1.PodGroupResourceClaim{{Name: "probe", ResourceClaimName: new(probeName)}}
+	group, err := client.SchedulingV1beta1().PodGroups(metav1.NamespaceDefault).Create(ctx, group, dryRun)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && len(group.Spec.ResourceClaims) > 0, err
 }
 
 // findTaintRules returns the best version of resource.k8s.io that has DeviceTaintRules, or "".

@@ -9,7 +9,7 @@ import (
 )
 
 // publishPool makes the slices of a pool. One pool in twelve lacks a slice.
-func (g *generator) publishPool(p *pool, attach func(*resourcev1.ResourceSliceSpec)) {
+func (g *fleetMaker) publishPool(p *pool, attach func(*resourcev1.ResourceSliceSpec)) {
 	devices, counters := g.newDevices(p.driver)
 	parts := [][]resourcev1.Device{devices}
 	if len(devices) > 1 && g.chance(25) {
@@ -36,7 +36,7 @@ func (g *generator) publishPool(p *pool, attach func(*resourcev1.ResourceSliceSp
 	}
 	for i, slice := range p.slices {
 		slice.TypeMeta = typeOf(resourceVersion, "ResourceSlice")
-		slice.ObjectMeta = g.clusterMeta(p.sliceName(g.story.ID, i))
+		slice.ObjectMeta = g.clusterMeta(p.sliceName(g.id, i))
 		slice.Spec.Driver = p.driver.name
 		slice.Spec.Pool = resourcev1.ResourcePool{Name: p.name, Generation: 1, ResourceSliceCount: count}
 		attach(&slice.Spec)
@@ -50,7 +50,7 @@ func (p *pool) sliceName(id string, index int) string {
 }
 
 // newDevices makes the devices of a pool, and what they are partitions of.
-func (g *generator) newDevices(d *driver) ([]resourcev1.Device, []resourcev1.CounterSet) {
+func (g *fleetMaker) newDevices(d *driver) ([]resourcev1.Device, []resourcev1.CounterSet) {
 	if d.flavor == partitionedDevices {
 		return g.newPartitions(d)
 	}
@@ -62,7 +62,7 @@ func (g *generator) newDevices(d *driver) ([]resourcev1.Device, []resourcev1.Cou
 }
 
 // newPartitions makes one or two cards, which can be used whole or in parts.
-func (g *generator) newPartitions(d *driver) ([]resourcev1.Device, []resourcev1.CounterSet) {
+func (g *fleetMaker) newPartitions(d *driver) ([]resourcev1.Device, []resourcev1.CounterSet) {
 	var devices []resourcev1.Device
 	var counters []resourcev1.CounterSet
 	for card := range choose(g, 1, 1, 2) {
@@ -87,7 +87,7 @@ func (g *generator) newPartitions(d *driver) ([]resourcev1.Device, []resourcev1.
 }
 
 // newDevice makes a device with attributes, of which not all devices have the root.
-func (g *generator) newDevice(d *driver, index int) resourcev1.Device {
+func (g *fleetMaker) newDevice(d *driver, index int) resourcev1.Device {
 	device := resourcev1.Device{Name: fmt.Sprintf("dev-%d", index)}
 	device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 		"index":          {IntValue: new(int64(index))},
@@ -125,7 +125,7 @@ func (g *generator) newDevice(d *driver, index int) resourcev1.Device {
 	return device
 }
 
-func (g *generator) newTaint() resourcev1.DeviceTaint {
+func (g *fleetMaker) newTaint() resourcev1.DeviceTaint {
 	return resourcev1.DeviceTaint{
 		Key: domain + "/" + choose(g, "worn", "reserved"), Value: choose(g, "low", "high"),
 		Effect: choose(g, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute),
@@ -133,7 +133,7 @@ func (g *generator) newTaint() resourcev1.DeviceTaint {
 }
 
 // newMemoryPolicy has a request rounded up to a value of a list, or leaves it as it is.
-func (g *generator) newMemoryPolicy() *resourcev1.CapacityRequestPolicy {
+func (g *fleetMaker) newMemoryPolicy() *resourcev1.CapacityRequestPolicy {
 	if g.chance(40) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (g *generator) newMemoryPolicy() *resourcev1.CapacityRequestPolicy {
 }
 
 // newLanesPolicy has a request rounded up to a step, or takes all lanes by default.
-func (g *generator) newLanesPolicy() *resourcev1.CapacityRequestPolicy {
+func (g *fleetMaker) newLanesPolicy() *resourcev1.CapacityRequestPolicy {
 	if g.chance(30) {
 		return nil
 	}

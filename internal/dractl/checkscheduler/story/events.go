@@ -12,7 +12,7 @@ import (
 // adds no step.
 func (g *generator) addEvent() {
 	events := []func(){
-		func() { g.addPods(g.between(1, 3), "come") },
+		func() { g.addPods(g.between(1, 3)) },
 		g.endPods, g.deletePods, g.terminatePod, g.recreatePod, g.preemptPods,
 		g.drainNode, g.removeNode,
 		g.replacePool, g.replacePool, g.replacePoolSlowly, g.deletePool, g.changeClass,
@@ -21,11 +21,14 @@ func (g *generator) addEvent() {
 	if g.features.TaintRuleVersion != "" {
 		events = append(events, g.taintByRule, g.taintByRule)
 	}
+	if g.features.PodGroups {
+		events = append(events, g.addPodGroup, g.addPodGroup)
+	}
 	choose(g, events...)()
 }
 
 // takePod takes a random Pod out of those that are there.
-func (g *generator) takePod() *corev1.Pod {
+func (g *loadMaker) takePod() *corev1.Pod {
 	if len(g.load.pods) == 0 {
 		return nil
 	}
@@ -35,7 +38,7 @@ func (g *generator) takePod() *corev1.Pod {
 	return pod
 }
 
-func (g *generator) takePods(most int) (pods []*corev1.Pod, names []string) {
+func (g *loadMaker) takePods(most int) (pods []*corev1.Pod, names []string) {
 	for range g.between(1, most) {
 		if pod := g.takePod(); pod != nil {
 			pods, names = append(pods, pod), append(names, pod.Name)
@@ -44,17 +47,29 @@ func (g *generator) takePods(most int) (pods []*corev1.Pod, names []string) {
 	return pods, names
 }
 
-// endPods has the containers of Pods end.
+// endPods has the containers of Pods end. A Pod that shares a claim does not end but is deleted: while another Pod uses
+// the claim, the controller would reserve it for the Pod that has ended, and remove the reservation, without end.
 func (g *generator) endPods() {
 	pods, names := g.takePods(3)
 	if len(pods) == 0 {
 		return
 	}
-	step := Step{Say: sayOf(names) + choose(g, " end.", " have ended."), Rest: g.chance(60)}
+	step := Step{Say: sayOf(names) + " end.", Rest: g.chance(60)}
 	for _, pod := range pods {
+		if g.sharesClaim(pod) {
+			step.Delete = append(step.Delete, Deletion{Ref: refTo(pod)})
+			continue
+		}
 		step.Patch = append(step.Patch, Patch{Ref: refTo(pod), Subresource: "status", Merge: `{"status": {"phase": "Succeeded"}}`})
 	}
 	g.addStep(step)
+}
+
+// sharesClaim reports whether others use a claim of a Pod, or may use it later.
+func (g *loadMaker) sharesClaim(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
+		return c.ResourceClaimName != nil && slices.Contains(g.load.sharedClaims, *c.ResourceClaimName)
+	})
 }
 
 func (g *generator) deletePods() {
@@ -76,7 +91,7 @@ func (g *generator) terminatePod() {
 		return
 	}
 	g.addStep(Step{Say: pod.Name + " is deleted, but its containers do not stop.", Delete: []Deletion{{Ref: refTo(pod), IsGraceful: true}}, Rest: g.chance(30)})
-	g.addPods(g.between(1, 2), "come")
+	g.addPods(g.between(1, 2))
 	g.addStep(Step{Say: "The containers of " + pod.Name + " stop.", Delete: []Deletion{{Ref: refTo(pod)}}, Rest: g.chance(60)})
 }
 
@@ -96,17 +111,17 @@ func (g *generator) preemptPods() {
 	if g.load.madePods > maxPods-3 {
 		return
 	}
-	step := Step{Say: "Pods use the CPUs of nodes.", Rest: true}
+	step := Step{Say: "Pods use the CPUs of nodes.", Create: g.usePriorities(), Rest: true}
 	for range 2 {
 		pod, objects := g.newPod()
 		requestCPU(pod, "3")
 		step.Create = append(append(step.Create, objects...), pod)
 	}
 	g.addStep(step)
-	important := Step{Rest: g.chance(70), Create: g.usePriorities()}
+	important := Step{Rest: g.chance(70)}
 	pod, objects := g.newPod()
 	requestCPU(pod, "4")
-	pod.Spec.PriorityClassName = g.story.ID + "-important"
+	pod.Spec.PriorityClassName = g.id + "-important"
 	important.Say = pod.Name + " is more important, and wants all CPUs of a node."
 	important.Create = append(append(important.Create, objects...), pod)
 	g.addStep(important)
@@ -179,14 +194,15 @@ func (g *generator) makeClaimLate() {
 
 // deleteClaim deletes a claim that was made by hand, which may be in use. It is made again once its Pods are gone.
 func (g *generator) deleteClaim() {
-	if len(g.load.claims) == 0 {
+	claims := g.load.usableClaims()
+	if len(claims) == 0 {
 		return
 	}
-	name := choose(g, g.load.claims...)
+	name := choose(g, claims...)
 	claim := &resourcev1.ResourceClaim{TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(name)}
 	g.addStep(Step{Say: "Claim " + name + " is deleted.", Delete: []Deletion{{Ref: refTo(claim)}}, Rest: g.chance(40)})
 	if g.chance(50) {
-		g.load.claims = slices.DeleteFunc(g.load.claims, func(other string) bool { return other == name })
+		g.load.deletedClaims = append(g.load.deletedClaims, name)
 		return
 	}
 	step := Step{Say: "Claim " + name + " is made again, after its Pods were deleted.", Rest: g.chance(60)}

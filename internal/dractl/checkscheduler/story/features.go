@@ -20,6 +20,8 @@ type Features struct {
 	BindingConditions bool
 	// ExtendedResources permits classes that Pods ask for as an extended resource.
 	ExtendedResources bool
+	// PodGroups permits groups of Pods that are placed together, and claims that are reserved for them.
+	PodGroups bool
 	// Quotas says that a controller keeps the status of ResourceQuotas.
 	Quotas bool
 }

@@ -90,7 +90,7 @@ func (g *generator) createFleet() {
 }
 
 // newNode makes a node, which few Pods fit at times.
-func (g *generator) newNode(index int) *corev1.Node {
+func (g *fleetMaker) newNode(index int) *corev1.Node {
 	node := &corev1.Node{TypeMeta: typeOf("v1", "Node"), ObjectMeta: g.clusterMeta(fmt.Sprintf("node-%d", index))}
 	node.Labels[zoneLabel] = choose(g, "a", "b")
 	node.Labels[corev1.LabelHostname] = node.Name
@@ -106,31 +106,33 @@ func (g *generator) newNode(index int) *corev1.Node {
 }
 
 // newDriver makes a driver whose devices have one flavor.
-func (g *generator) newDriver(index int) *driver {
+func (g *fleetMaker) newDriver(index int) *driver {
 	flavors := []flavor{plainDevices}
 	for _, f := range []struct {
 		flavor flavor
 		isOn   bool
 	}{
-		{partitionedDevices, g.features.PartitionableDevices}, {sharedDevices, g.features.ConsumableCapacity},
-		{taintedDevices, g.features.DeviceTaints}, {bindingDevices, g.features.BindingConditions},
+		{partitionedDevices, g.features.PartitionableDevices},
+		{sharedDevices, g.features.ConsumableCapacity},
+		{taintedDevices, g.features.DeviceTaints},
+		{bindingDevices, g.features.BindingConditions},
 	} {
 		if f.isOn {
 			flavors = append(flavors, f.flavor)
 		}
 	}
 	kind := []string{"gpu", "nic", "fpga"}[index]
-	d := &driver{name: fmt.Sprintf("%s.%s.%s", kind, g.story.ID, domain), class: g.story.ID + "-" + kind, flavor: choose(g, flavors...)}
+	d := &driver{name: fmt.Sprintf("%s.%s.%s", kind, g.id, domain), class: g.id + "-" + kind, flavor: choose(g, flavors...)}
 	d.isTainted = d.flavor == taintedDevices
 	if g.features.ExtendedResources && d.flavor != bindingDevices && g.chance(30) {
-		d.extendedResource = g.story.ID + "." + domain + "/" + kind
+		d.extendedResource = g.id + "." + domain + "/" + kind
 	}
 	return d
 }
 
 // newClass makes the class of a driver.
-func (g *generator) newClass(d *driver) *resourcev1.DeviceClass {
-	class := &resourcev1.DeviceClass{TypeMeta: typeOf(resourceVersion, "DeviceClass"), ObjectMeta: g.clusterMeta(d.class[len(g.story.ID)+1:])}
+func (g *fleetMaker) newClass(d *driver) *resourcev1.DeviceClass {
+	class := &resourcev1.DeviceClass{TypeMeta: typeOf(resourceVersion, "DeviceClass"), ObjectMeta: g.clusterMeta(d.class[len(g.id)+1:])}
 	class.Spec.Selectors = []resourcev1.DeviceSelector{selectBy("device.driver == %q", d.name)}
 	if g.chance(15) {
 		class.Spec.Selectors = append(class.Spec.Selectors, selectBy("device.attributes[%q].index < 3", d.name))
@@ -145,9 +147,9 @@ func (g *generator) newClass(d *driver) *resourcev1.DeviceClass {
 }
 
 // newAnyClass makes a class for the devices of all drivers of the story.
-func (g *generator) newAnyClass() *resourcev1.DeviceClass {
+func (g *fleetMaker) newAnyClass() *resourcev1.DeviceClass {
 	class := &resourcev1.DeviceClass{TypeMeta: typeOf(resourceVersion, "DeviceClass"), ObjectMeta: g.clusterMeta("any")}
-	class.Spec.Selectors = []resourcev1.DeviceSelector{selectBy("device.driver.endsWith(%q)", "."+g.story.ID+"."+domain)}
+	class.Spec.Selectors = []resourcev1.DeviceSelector{selectBy("device.driver.endsWith(%q)", "."+g.id+"."+domain)}
 	return class
 }
 
@@ -162,7 +164,7 @@ func newConfig(d *driver, of string) resourcev1.DeviceConfiguration {
 }
 
 // newPools makes the pools of a driver: one for each node, or a few that several nodes reach, or both.
-func (g *generator) newPools(d *driver) []*pool {
+func (g *fleetMaker) newPools(d *driver) []*pool {
 	var pools []*pool
 	isNetworked := g.chance(30)
 	for _, node := range g.fleet.nodes {
@@ -178,15 +180,15 @@ func (g *generator) newPools(d *driver) []*pool {
 	return pools
 }
 
-func (g *generator) newNodePool(d *driver, node string) *pool {
+func (g *fleetMaker) newNodePool(d *driver, node string) *pool {
 	p := &pool{driver: d, name: node, node: node}
 	g.publishPool(p, func(spec *resourcev1.ResourceSliceSpec) { spec.NodeName = &node })
 	return p
 }
 
 // newNetworkPool makes a pool that all nodes reach, those of a zone, or some by device.
-func (g *generator) newNetworkPool(d *driver, index int) *pool {
-	p := &pool{driver: d, name: fmt.Sprintf("%s-net-%d", g.story.ID, index)}
+func (g *fleetMaker) newNetworkPool(d *driver, index int) *pool {
+	p := &pool{driver: d, name: fmt.Sprintf("%s-net-%d", g.id, index)}
 	ways := 2
 	if g.features.PartitionableDevices {
 		ways = 3
@@ -209,7 +211,7 @@ func (g *generator) newNetworkPool(d *driver, index int) *pool {
 }
 
 // attachDevice gives a device nodes of its own.
-func (g *generator) attachDevice(device *resourcev1.Device) {
+func (g *fleetMaker) attachDevice(device *resourcev1.Device) {
 	switch g.IntN(3) {
 	case 0:
 		device.AllNodes = new(true)

@@ -18,78 +18,82 @@ const (
 	maxPods = 12
 )
 
-// generator draws a story.
-type generator struct {
+// dice draws random values, and names objects.
+type dice struct {
 	*rand.Rand
+	id       string
 	features Features
-	story    *Story
-	fleet    fleet
-	load     load
+}
+
+// fleetMaker makes nodes, devices and classes.
+type fleetMaker struct {
+	dice
+	fleet fleet
+}
+
+// loadMaker makes Pods and claims for a fleet.
+type loadMaker struct {
+	fleetMaker
+	load load
+}
+
+// generator makes a story step by step, as the fleet and the load are at that moment.
+type generator struct {
+	loadMaker
+	story *Story
 }
 
 // New draws a story from a seed. The ID is a DNS label of at most 20 characters: it is the story's namespace, and in
 // the names of all objects outside it.
 func New(id string, seed int64, f Features) *Story {
-	g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 0)), features: f, story: &Story{ID: id, Seed: seed}}
+	g := &generator{story: &Story{ID: id, Seed: seed}}
+	g.dice = dice{Rand: rand.New(rand.NewPCG(uint64(seed), 0)), id: id, features: f}
 	g.createFleet()
 	g.createLoad()
 	firstEvent := len(g.story.Steps)
 	for steps, tries := g.between(4, 7), 0; len(g.story.Steps) < steps && tries < 20; tries++ {
 		g.addEvent()
 	}
-	g.finish(firstEvent)
+	last := &g.story.Steps[len(g.story.Steps)-1]
+	last.Rest = true
+	if g.fleet.hasBindingConditions() { // drivers answer once: kube-scheduler looks for their answers every 5 s
+		answered := choose(g, &g.story.Steps[firstEvent-1], last)
+		answered.Rest, answered.Answer = true, choose(g, Ready, Ready, Ready, Failed)
+	}
 	return g.story
 }
 
-// finish has the last step rest. Where devices have binding conditions, drivers answer before each rest, so that no Pod
-// waits for them then. kube-scheduler looks for their answers every 5 s: few rests have to do.
-func (g *generator) finish(firstEvent int) {
-	steps := g.story.Steps
-	steps[len(steps)-1].Rest = true
-	if !g.fleet.hasBindingConditions() {
-		return
-	}
-	for i := range steps {
-		steps[i].Rest = i == len(steps)-1 || i == firstEvent-1
-		if steps[i].Rest {
-			steps[i].Answer = Ready
-		}
-	}
-	if g.chance(15) {
-		steps[firstEvent-1].Answer = Failed
-	}
-}
-
 // chance is true in so many of 100 cases.
-func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+func (g *dice) chance(percent int) bool { return g.IntN(100) < percent }
 
 // between returns a number from least to most.
-func (g *generator) between(least, most int) int { return least + g.IntN(most-least+1) }
+func (g *dice) between(least, most int) int { return least + g.IntN(most-least+1) }
 
-func choose[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
+// choose returns one of several values.
+func choose[T any](g interface{ IntN(n int) int }, from ...T) T { return from[g.IntN(len(from))] }
 
 // addStep adds a step to the story.
 func (g *generator) addStep(step Step) { g.story.Steps = append(g.story.Steps, step) }
 
 // clusterMeta is the metadata of an object outside the namespace.
-func (g *generator) clusterMeta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: g.story.ID + "-" + name, Labels: map[string]string{Label: g.story.ID}}
+func (g *dice) clusterMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: g.id + "-" + name, Labels: map[string]string{Label: g.id}}
 }
 
 // namespacedMeta is the metadata of an object in the namespace.
-func (g *generator) namespacedMeta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: g.story.ID, Labels: map[string]string{Label: g.story.ID}}
+func (g *dice) namespacedMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: g.id, Labels: map[string]string{Label: g.id}}
 }
 
 func typeOf(version, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version, Kind: kind}
 }
 
-func (g *generator) newNamespace() *corev1.Namespace {
-	return &corev1.Namespace{TypeMeta: typeOf("v1", "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: g.story.ID, Labels: map[string]string{Label: g.story.ID}}}
+func (g *fleetMaker) newNamespace() *corev1.Namespace {
+	return &corev1.Namespace{TypeMeta: typeOf("v1", "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: g.id, Labels: map[string]string{Label: g.id}}}
 }
 
-func (g *generator) newServiceAccount() *corev1.ServiceAccount {
+func (g *loadMaker) newServiceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{TypeMeta: typeOf("v1", "ServiceAccount"), ObjectMeta: g.namespacedMeta(accountName)}
 }
 

@@ -15,12 +15,19 @@ type load struct {
 	hasAdminAccess bool
 	// hasQuota says that only templates make claims: the API server would refuse some that are made by hand.
 	hasQuota bool
-	// claims and templates are the names of those that Pods can use.
-	claims, templates []string
-	pods              []*corev1.Pod
-	// made counts Pods, claims and templates for their names.
+	// sharedClaims and templates are the names of those that Pods can use besides their own.
+	sharedClaims, templates []string
+	// deletedClaims are shared claims that were deleted for good.
+	deletedClaims []string
+	pods          []*corev1.Pod
+	// These count Pods, claims and templates for their names.
 	madePods, madeClaims, madeTemplates int
 	hasPriorities                       bool
+}
+
+// usableClaims returns the shared claims that exist.
+func (l *load) usableClaims() []string {
+	return slices.DeleteFunc(slices.Clone(l.sharedClaims), func(name string) bool { return slices.Contains(l.deletedClaims, name) })
 }
 
 // createLoad has the first Pods come, in one or two batches.
@@ -30,12 +37,12 @@ func (g *generator) createLoad() {
 		g.addStep(Step{Say: "A quota limits the devices of claims.", Create: Objects{g.newQuota()}})
 	}
 	for range g.between(1, 2) {
-		g.addPods(g.between(2, 4), "come")
+		g.addPods(g.between(2, 4))
 	}
 }
 
 // newQuota limits the devices of a class.
-func (g *generator) newQuota() *corev1.ResourceQuota {
+func (g *loadMaker) newQuota() *corev1.ResourceQuota {
 	quota := &corev1.ResourceQuota{TypeMeta: typeOf("v1", "ResourceQuota"), ObjectMeta: g.namespacedMeta("quota")}
 	class := choose(g, g.fleet.drivers...).class
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourceName(class + corev1.ResourceClaimsPerClass): parseAmount(choose(g, "2", "3", "4"))}
@@ -43,7 +50,7 @@ func (g *generator) newQuota() *corev1.ResourceQuota {
 }
 
 // addPods adds a step in which Pods come with their claims.
-func (g *generator) addPods(count int, how string) {
+func (g *generator) addPods(count int) {
 	step := Step{Rest: g.chance(60)}
 	var names []string
 	for range min(count, maxPods-g.load.madePods) {
@@ -54,18 +61,18 @@ func (g *generator) addPods(count int, how string) {
 	if len(names) == 0 {
 		return
 	}
-	step.Say = sayOf(names) + " " + how + "."
+	step.Say = sayOf(names) + " come."
 	g.addStep(step)
 }
 
 // newPod makes a Pod, and the claims and templates that it needs and do not exist.
-func (g *generator) newPod() (*corev1.Pod, Objects) {
+func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
 	pod := &corev1.Pod{TypeMeta: typeOf("v1", "Pod"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("pod-%d", g.load.madePods))}
 	g.load.madePods++
 	g.load.pods = append(g.load.pods, pod)
 	pod.Spec = corev1.PodSpec{
 		ServiceAccountName: accountName, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
-		NodeSelector: map[string]string{Label: g.story.ID},
+		NodeSelector: map[string]string{Label: g.id},
 		Containers:   []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10"}},
 	}
 	if g.chance(30) {
@@ -114,7 +121,7 @@ func requestExtended(pod *corev1.Pod, name, count string) {
 }
 
 // newClaimReference refers to a claim or a template, which others use too, or is made.
-func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Objects) {
+func (g *loadMaker) newClaimReference(name string) (corev1.PodResourceClaim, Objects) {
 	reference := corev1.PodResourceClaim{Name: name}
 	if g.load.hasQuota || g.chance(50) {
 		if len(g.load.templates) > 0 && g.chance(50) {
@@ -125,8 +132,8 @@ func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Obj
 		reference.ResourceClaimTemplateName = &template.Name
 		return reference, Objects{template}
 	}
-	if len(g.load.claims) > 0 && g.chance(30) {
-		reference.ResourceClaimName = new(choose(g, g.load.claims...))
+	if claims := g.load.usableClaims(); len(claims) > 0 && g.chance(30) {
+		reference.ResourceClaimName = new(choose(g, claims...))
 		return reference, nil
 	}
 	claim := g.newClaim()
@@ -134,32 +141,32 @@ func (g *generator) newClaimReference(name string) (corev1.PodResourceClaim, Obj
 	return reference, Objects{claim}
 }
 
-func (g *generator) newTemplate() *resourcev1.ResourceClaimTemplate {
+func (g *loadMaker) newTemplate() *resourcev1.ResourceClaimTemplate {
 	template := &resourcev1.ResourceClaimTemplate{
 		TypeMeta: typeOf(resourceVersion, "ResourceClaimTemplate"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("template-%d", g.load.madeTemplates)),
 	}
 	g.load.madeTemplates++
 	g.load.templates = append(g.load.templates, template.Name)
-	template.Spec.Labels = map[string]string{Label: g.story.ID}
+	template.Spec.Labels = map[string]string{Label: g.id}
 	template.Spec.Spec = g.newClaimSpec()
 	return template
 }
 
 // newClaim makes a claim. In half of the cases others may use it too.
-func (g *generator) newClaim() *resourcev1.ResourceClaim {
+func (g *loadMaker) newClaim() *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{
 		TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("claim-%d", g.load.madeClaims)),
 	}
 	g.load.madeClaims++
 	if g.chance(50) {
-		g.load.claims = append(g.load.claims, claim.Name)
+		g.load.sharedClaims = append(g.load.sharedClaims, claim.Name)
 	}
 	claim.Spec = g.newClaimSpec()
 	return claim
 }
 
 // usePriorities makes the priority class of important Pods, once.
-func (g *generator) usePriorities() Objects {
+func (g *loadMaker) usePriorities() Objects {
 	if g.load.hasPriorities {
 		return nil
 	}

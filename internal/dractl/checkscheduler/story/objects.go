@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	sigsjson "sigs.k8s.io/json"
@@ -28,6 +29,7 @@ var kinds = map[string]kind{
 	"ServiceAccount":        {"serviceaccounts", true, func() Object { return &corev1.ServiceAccount{} }},
 	"Node":                  {"nodes", false, func() Object { return &corev1.Node{} }},
 	"Pod":                   {"pods", true, func() Object { return &corev1.Pod{} }},
+	"PodGroup":              {"podgroups", true, func() Object { return &schedulingv1beta1.PodGroup{} }},
 	"ResourceQuota":         {"resourcequotas", true, func() Object { return &corev1.ResourceQuota{} }},
 	"PriorityClass":         {"priorityclasses", false, func() Object { return &schedulingv1.PriorityClass{} }},
 	"DeviceClass":           {"deviceclasses", false, func() Object { return &resourcev1.DeviceClass{} }},
@@ -79,11 +81,22 @@ func contentOf(object Object) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 	}
-	if status, isMap := content["status"].(map[string]any); isMap && len(status) == 0 {
-		delete(content, "status")
+	removeEmpty(content)
+	if status, isMap := content["status"].(map[string]any); isMap && content["kind"] == "Node" {
+		delete(status, "nodeInfo")
+		delete(status, "daemonEndpoints")
 	}
-	removeNulls(content)
 	return content, nil
+}
+
+// removeEmpty removes what has no value, and structs without fields, below the fields of an object.
+func removeEmpty(content map[string]any) {
+	for field, value := range content {
+		removeNulls(value)
+		if fields, isMap := value.(map[string]any); value == nil || isMap && len(fields) == 0 {
+			delete(content, field)
+		}
+	}
 }
 
 // removeNulls removes what has no value at any depth.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 )
 
 // Parts returns how many parts a story has that can be left out: steps, objects and other changes, and within objects
@@ -108,6 +109,8 @@ func (p *pruner) pruneObject(object Object) {
 		p.pruneClaim(&object.Spec.Spec.Devices)
 	case *corev1.Pod:
 		p.prunePod(&object.Spec)
+	case *schedulingv1beta1.PodGroup:
+		object.Spec.ResourceClaims = pruneWhole(p, object.Spec.ResourceClaims)
 	case *corev1.Node:
 		object.Spec.Taints = pruneWhole(p, object.Spec.Taints)
 	}

@@ -74,21 +74,13 @@ func (p *Player) applyStep(ctx context.Context, s *Story, step *Step) error {
 		}
 	}
 	for _, patch := range step.Patch {
-		var subresources []string
-		if patch.Subresource != "" {
-			subresources = []string{patch.Subresource}
-		}
-		if _, err := p.reach(s, patch.Ref).Patch(ctx, patch.Name, types.MergePatchType, []byte(patch.Merge), metav1.PatchOptions{}, subresources...); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("patch %s %s: %w", patch.Kind, patch.Name, err)
+		if err := p.patchObject(ctx, s, patch); err != nil {
+			return err
 		}
 	}
 	for _, deletion := range step.Delete {
-		options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-		if deletion.IsGraceful {
-			options.GracePeriodSeconds = new(int64(graceSeconds))
-		}
-		if err := p.reach(s, deletion.Ref).Delete(ctx, deletion.Name, options); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s %s: %w", deletion.Kind, deletion.Name, err)
+		if err := p.deleteObject(ctx, s, deletion); err != nil {
+			return err
 		}
 	}
 	for _, node := range step.Drain {
@@ -111,8 +103,9 @@ func (p *Player) reach(s *Story, ref Ref) dynamic.ResourceInterface {
 	return client
 }
 
-// createObject creates an object. One of the same name that is being deleted may first have to go, and a controller to
-// write the status of a quota before the API server lets anything pass.
+// createObject creates an object. One of the same name that is being deleted may first have to go, the API server may have
+// to see what was created before, such as a priority class, and a controller has to write the status of a quota before
+// the API server lets anything pass.
 func (p *Player) createObject(ctx context.Context, s *Story, object Object) error {
 	ref := refTo(object)
 	content, err := contentOf(object)
@@ -122,12 +115,14 @@ func (p *Player) createObject(ctx context.Context, s *Story, object Object) erro
 	client := p.reach(s, ref)
 	err = p.await(ctx, func(ctx context.Context) error {
 		_, err := client.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
-		if err == nil || !apierrors.IsAlreadyExists(err) {
-			return stopUnlessNil(err)
+		if err == nil || apierrors.IsForbidden(err) {
+			return err
 		}
-		existing, getErr := client.Get(ctx, ref.Name, metav1.GetOptions{})
-		if getErr == nil && existing.GetDeletionTimestamp() == nil {
-			return stopUnlessNil(err)
+		if !apierrors.IsAlreadyExists(err) {
+			return finalError{err}
+		}
+		if existing, getErr := client.Get(ctx, ref.Name, metav1.GetOptions{}); getErr == nil && existing.GetDeletionTimestamp() == nil {
+			return finalError{err}
 		}
 		return err
 	})
@@ -150,13 +145,6 @@ func (p *Player) createObject(ctx context.Context, s *Story, object Object) erro
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
-
-func stopUnlessNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return finalError{err}
-}
 
 // await calls try until it returns nil or a final error, or time is up.
 func (p *Player) await(ctx context.Context, try func(context.Context) error) error {
@@ -183,6 +171,30 @@ func (p *Player) replaceObject(ctx context.Context, s *Story, object Object) err
 	}
 	if _, err := p.reach(s, ref).Update(ctx, &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("replace %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+func (p *Player) patchObject(ctx context.Context, s *Story, patch Patch) error {
+	var subresources []string
+	if patch.Subresource != "" {
+		subresources = []string{patch.Subresource}
+	}
+	_, err := p.reach(s, patch.Ref).Patch(ctx, patch.Name, types.MergePatchType, []byte(patch.Merge), metav1.PatchOptions{}, subresources...)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("patch %s %s: %w", patch.Kind, patch.Name, err)
+	}
+	return nil
+}
+
+func (p *Player) deleteObject(ctx context.Context, s *Story, deletion Deletion) error {
+	grace := int64(0)
+	if deletion.IsGraceful {
+		grace = graceSeconds
+	}
+	err := p.reach(s, deletion.Ref).Delete(ctx, deletion.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s: %w", deletion.Kind, deletion.Name, err)
 	}
 	return nil
 }

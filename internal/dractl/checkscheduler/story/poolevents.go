@@ -32,7 +32,7 @@ func (g *generator) replacePoolSlowly() {
 		return
 	}
 	more := p.slices[0].DeepCopy()
-	more.ObjectMeta = g.clusterMeta(p.sliceName(g.story.ID, len(p.slices)))
+	more.ObjectMeta = g.clusterMeta(p.sliceName(g.id, len(p.slices)))
 	more.Spec.Devices = nil
 	for range g.between(1, 2) {
 		more.Spec.Devices = append(more.Spec.Devices, g.newDeviceOf(p, p.unusedIndex()+len(more.Spec.Devices)))
@@ -51,7 +51,7 @@ func (g *generator) replacePoolSlowly() {
 	}
 	g.addStep(step)
 	if g.chance(50) {
-		g.addPods(g.between(1, 2), "come")
+		g.addPods(g.between(1, 2))
 	}
 	g.addStep(Step{Say: "Pool " + p.name + " is complete.", Create: Objects{next[len(next)-1]}, Rest: g.chance(60)})
 }
@@ -82,7 +82,7 @@ func (p *pool) nextGeneration() []*resourcev1.ResourceSlice {
 }
 
 // changeDevices has devices of a pool go, come, or change.
-func (g *generator) changeDevices(p *pool) {
+func (g *fleetMaker) changeDevices(p *pool) {
 	slice := choose(g, p.slices...)
 	devices := slice.Spec.Devices
 	if len(devices) == 0 {
@@ -93,7 +93,7 @@ func (g *generator) changeDevices(p *pool) {
 	case len(devices) > 1 && g.chance(35):
 		slice.Spec.Devices = slices.Delete(slices.Clone(devices), i, i+1)
 	case p.driver.flavor != partitionedDevices && g.chance(40):
-		slice.Spec.Devices = append(devices, g.newDeviceOf(p, p.unusedIndex()))
+		slice.Spec.Devices = append(slice.Spec.Devices, g.newDeviceOf(p, p.unusedIndex()))
 	case g.features.DeviceTaints && g.chance(50):
 		p.driver.isTainted = true
 		devices[i].Taints = []resourcev1.DeviceTaint{g.newTaint()}
@@ -104,7 +104,7 @@ func (g *generator) changeDevices(p *pool) {
 }
 
 // newDeviceOf makes a device for a pool that exists.
-func (g *generator) newDeviceOf(p *pool, index int) resourcev1.Device {
+func (g *fleetMaker) newDeviceOf(p *pool, index int) resourcev1.Device {
 	device := g.newDevice(p.driver, index)
 	if p.slices[0].Spec.PerDeviceNodeSelection != nil {
 		g.attachDevice(&device)

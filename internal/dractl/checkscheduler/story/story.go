@@ -74,8 +74,7 @@ type Answer string
 const (
 	// Ready sets the binding conditions.
 	Ready Answer = "ready"
-	// Failed sets a binding failure condition of the devices that wait when the step begins. Those that the scheduler
-	// takes instead get ready.
+	// Failed sets the binding failure conditions.
 	Failed Answer = "failed"
 )
 

@@ -182,6 +182,8 @@ func (c *checker) checkRequestNames(spec *resourcev1.DeviceClaim, names []string
 
 func (c *checker) checkPod(pod *corev1.Pod) {
 	c.check(pod.Spec.PriorityClassName == "" || c.created.has("PriorityClass", pod.Spec.PriorityClassName), "%s: its priority class does not exist", pod.Name)
+	group := pod.Spec.SchedulingGroup
+	c.check(group == nil || c.created.has("PodGroup", *group.PodGroupName), "%s: its group does not exist", pod.Name)
 	seen := map[string]bool{}
 	for _, claim := range pod.Spec.ResourceClaims {
 		c.check(!seen[claim.Name], "%s: two claims %s", pod.Name, claim.Name)

@@ -1,19 +1,38 @@
 package story
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// WriteYAML writes a story so that Read reads it again.
+// WriteYAML writes a story so that Read reads it again. The fields of a step come in the order in time.
 func (s *Story) WriteYAML(w io.Writer) error {
-	data, err := yaml.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write story %s: %w", s.ID, err)
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "id: %s\nseed: %d\nsteps:\n", s.ID, s.Seed)
+	for i := range s.Steps {
+		step := reflect.ValueOf(s.Steps[i])
+		indent := "- "
+		for f := range step.NumField() {
+			if step.Field(f).IsZero() {
+				continue
+			}
+			name, _, _ := strings.Cut(step.Type().Field(f).Tag.Get("json"), ",")
+			field, err := yaml.Marshal(map[string]any{name: step.Field(f).Interface()})
+			if err != nil {
+				return fmt.Errorf("write step %d of story %s: %w", i+1, s.ID, err)
+			}
+			for line := range strings.Lines(string(field)) {
+				text.WriteString(indent + line)
+				indent = "  "
+			}
+		}
 	}
-	_, err = w.Write(data)
+	_, err := w.Write(text.Bytes())
 	return err
 }
 
