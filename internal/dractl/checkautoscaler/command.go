@@ -93,7 +93,7 @@ The exit code is 1 if a statement was violated.`,
 }
 
 func (c *command) runCheck(ctx context.Context, arguments []string) error {
-	chosen, err := trial.ChooseStatements(statements(), c.only)
+	chosen, err := trial.ChooseStatements(Statements(), c.only)
 	if err != nil {
 		return err
 	}

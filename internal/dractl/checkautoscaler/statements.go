@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// statements are in the order in which documents list them.
-func statements() []drajudge.Statement {
+// Statements are in the order in which documents list them.
+func Statements() []drajudge.Statement {
 	return []drajudge.Statement{nodeMade, nodeNeeded, nodeFits, nodeRemoved, nodeKept}
 }

@@ -56,7 +56,7 @@ func reportOfSixStories() *Report {
 func TestTables(t *testing.T) {
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
 		"printTable":      func(out io.Writer) error { return reportOfSixStories().printTable(out) },
-		"printStatements": func(out io.Writer) error { return PrintStatements(out, output.Table, drajudge.Statements()[:3]) },
+		"PrintStatements": func(out io.Writer) error { return PrintStatements(out, output.Table, drajudge.Statements()[:3]) },
 	}, tabletest.Driver)
 }
 
