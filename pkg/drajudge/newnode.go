@@ -2,60 +2,56 @@ package drajudge
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// ClaimsOf returns the claims of a Pod, and whether all of them exist.
-func (o *Observer) ClaimsOf(pod *corev1.Pod) (claims []*resourcev1.ResourceClaim, areComplete bool) {
-	areComplete = true
-	for _, c := range o.claimsOf(pod) {
-		if c.claim == nil {
-			areComplete = false
-			continue
-		}
-		claims = append(claims, c.claim)
-	}
-	return claims, areComplete
+// NewNode is a node that does not exist yet, such as an autoscaler can make.
+type NewNode struct {
+	Node *corev1.Node
+	// Slices are those that it will have. It has no other devices.
+	Slices []*resourcev1.ResourceSlice
 }
 
-// FitOnNewNode reports whether Pods with these claims could run together on a node that does not exist yet, and has the
-// devices of its slices alone. It looks at all combinations of devices, whatever the claims have been allocated. isClear
-// is false where the judge does not understand a demand of a Pod, or has given up.
-func (o *Observer) FitOnNewNode(ctx context.Context, node *corev1.Node, nodeSlices []*resourcev1.ResourceSlice, pods []*corev1.Pod, claims []*resourcev1.ResourceClaim) (fits, isClear bool) {
-	room := measureRoom(map[string]*corev1.Node{node.Name: node}, nil)
+// Fits reports whether Pods of an Observer's cluster could run on the node together. It looks at all combinations of devices for
+// their claims, whatever these have been allocated. isClear is false if a claim does not exist yet, if the judge does not
+// understand a demand of a Pod, or if it gave up.
+func (n *NewNode) Fits(ctx context.Context, o *Observer, pods ...*corev1.Pod) (fits, isClear bool) {
+	room := measureRoom(map[string]*corev1.Node{n.Node.Name: n.Node}, nil)
+	var claims []*resourcev1.ResourceClaim
 	for _, pod := range pods {
 		if hasOtherDemands(pod) || keepsPodsAway(pod) {
 			return false, false
 		}
-		if !room.suitsPod(node, pod, nil) {
+		for _, c := range o.claimsOf(pod) {
+			if c.claim == nil {
+				return false, false
+			}
+			claim := c.claim.DeepCopy()
+			claim.Status = resourcev1.ResourceClaimStatus{}
+			claims = append(claims, claim)
+		}
+		if !room.suitsPod(n.Node, pod, nil) {
 			return false, true
 		}
-		subtractRequests(room.left[node.Name], pod)
+		subtractRequests(room.left[n.Node.Name], pod)
 	}
 	if len(claims) == 0 {
 		return true, true
 	}
 	world := NewObserver(Options{})
 	for id, object := range o.supply.objects {
-		if id.kind == "DeviceClass" || id.kind == "Namespace" || id.kind == "DeviceTaintRule" {
+		if id.kind == "DeviceClass" || id.kind == "DeviceTaintRule" {
 			world.supply.replace(id, object)
 		}
 	}
-	world.supply.replace(keyOf(node, "Node"), node)
-	for _, slice := range nodeSlices {
+	world.supply.replace(keyOf(n.Node, "Node"), n.Node)
+	for _, slice := range n.Slices {
 		world.supply.replace(keyOf(slice, "ResourceSlice"), slice)
 	}
-	unallocated := make([]*resourcev1.ResourceClaim, len(claims))
-	for i, claim := range claims {
-		unallocated[i] = claim.DeepCopy()
-		unallocated[i].Status = resourcev1.ResourceClaimStatus{}
-	}
 	triesLeft := searchLimit
-	found, isUnclear := searchDevices(ctx, world, node, unallocated, &triesLeft)
+	found, isUnclear := searchDevices(ctx, world, n.Node, claims, &triesLeft)
 	return found != nil, found != nil || !isUnclear
 }
 
@@ -64,14 +60,3 @@ func IsWaiting(pod *corev1.Pod) bool { return isWaiting(pod) }
 
 // HasEnded reports whether a Pod no longer needs its claims.
 func HasEnded(pod *corev1.Pod) bool { return hasEnded(pod) }
-
-// SlicesOf returns the slices of a node.
-func (o *Observer) SlicesOf(node string) []*resourcev1.ResourceSlice {
-	var found []*resourcev1.ResourceSlice
-	for id := range o.supply.ofNode[node] {
-		for _, name := range slices.Sorted(maps.Keys(o.supply.slices[id])) {
-			found = append(found, o.supply.slices[id][name])
-		}
-	}
-	return found
-}

@@ -116,7 +116,7 @@ func (f *fake) needs(pod *corev1.Pod) map[string]int {
 // offer is how many devices of each driver a node has.
 func offer(g *group) map[string]int {
 	offered := map[string]int{}
-	for driver, devices := range devicesByDriver(g.slices) {
+	for driver, devices := range devicesByDriver(g.Slices) {
 		offered[strings.ReplaceAll(driver, ".", "-")] = len(devices)
 	}
 	return offered
@@ -137,24 +137,15 @@ func take(offered, needs map[string]int) bool {
 
 // schedulePods binds Pods to nodes that have devices left.
 func (f *fake) schedulePods() {
+	if f.hasNoDriver {
+		return
+	}
 	for _, pod := range f.waitingPods() {
-		needs := f.needs(pod)
 		for _, node := range f.nodes() {
 			g := f.groupOf(&node)
-			left := offer(g)
-			if f.hasNoDriver {
-				left = map[string]int{}
-			}
-			used := map[string]int{}
-			for _, other := range f.pods() {
-				if other.Spec.NodeName == node.Name {
-					take(left, f.needs(other))
-					for driver, count := range f.needs(other) {
-						used[driver] += count
-					}
-				}
-			}
-			if selectsOther(pod, &node) || !take(left, needs) {
+			left, used := offer(g), f.devicesUsed(node.Name)
+			take(left, used)
+			if selectsOther(pod, &node) || !take(left, f.needs(pod)) {
 				continue
 			}
 			f.allocate(pod, node.Name, g, used)
@@ -162,6 +153,21 @@ func (f *fake) schedulePods() {
 			break
 		}
 	}
+}
+
+func (f *fake) podsOn(node string) []*corev1.Pod {
+	return slices.DeleteFunc(f.pods(), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
+}
+
+// devicesUsed is how many devices of each driver the Pods of a node have.
+func (f *fake) devicesUsed(node string) map[string]int {
+	used := map[string]int{}
+	for _, pod := range f.podsOn(node) {
+		for driver, count := range f.needs(pod) {
+			used[driver] += count
+		}
+	}
+	return used
 }
 
 // allocate gives the claims of a Pod the next devices of a node.
@@ -172,7 +178,7 @@ func (f *fake) allocate(pod *corev1.Pod, node string, g *group, used map[string]
 				MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 			}}}}
 			for _, request := range claim.Spec.Devices.Requests {
-				for driver, devices := range devicesByDriver(g.slices) {
+				for driver, devices := range devicesByDriver(g.Slices) {
 					short := strings.ReplaceAll(driver, ".", "-")
 					if request.Exactly.DeviceClassName != pod.Namespace+"-"+short {
 						continue
@@ -224,11 +230,11 @@ func (f *fake) makeNodes() {
 			plan = append(plan, &planned{group: f.groups[0]})
 			continue
 		}
-		if !f.packsBadly && slices.ContainsFunc(plan, func(p *planned) bool { return !selectsOther(pod, p.group.node) && take(p.left, needs) }) {
+		if !f.packsBadly && slices.ContainsFunc(plan, func(p *planned) bool { return !selectsOther(pod, p.group.Node) && take(p.left, needs) }) {
 			continue
 		}
 		for _, g := range f.groups {
-			if left := offer(g); !selectsOther(pod, g.node) && take(left, needs) {
+			if left := offer(g); !selectsOther(pod, g.Node) && take(left, needs) {
 				plan = append(plan, &planned{g, left})
 				break
 			}
@@ -244,15 +250,15 @@ func (f *fake) makeNodes() {
 
 func (f *fake) makeNode(g *group) {
 	f.made++
-	node := g.node.DeepCopy()
-	node.Name = fmt.Sprintf("%s-%d", g.node.Name, f.made)
+	node := g.Node.DeepCopy()
+	node.Name = fmt.Sprintf("%s-%d", g.Node.Name, f.made)
 	node.UID = types.UID(uuid.NewString())
 	f.Add(node)
 	f.madeAt[node.Name] = time.Now()
 	if f.hasNoDriver {
 		return
 	}
-	for i, slice := range g.slices {
+	for i, slice := range g.Slices {
 		slice := slice.DeepCopy()
 		slice.Name = fmt.Sprintf("%s-%d", node.Name, i)
 		slice.UID = types.UID(uuid.NewString())
@@ -265,34 +271,40 @@ func (f *fake) makeNode(g *group) {
 func (f *fake) removeNodes() {
 	f.removeSlices()
 	for _, node := range f.nodes() {
-		var pods []*corev1.Pod
-		for _, pod := range f.pods() {
-			if pod.Spec.NodeName == node.Name {
-				pods = append(pods, pod)
-			}
-		}
+		pods := f.podsOn(node.Name)
 		if len(pods) > 0 {
 			delete(f.emptySince, node.Name)
-		} else if f.emptySince[node.Name].IsZero() {
+			if time.Since(f.madeAt[node.Name]) > emptyTime/2 {
+				f.disturb(&node, pods)
+			}
+			continue
+		}
+		if f.emptySince[node.Name].IsZero() {
 			f.emptySince[node.Name] = time.Now()
 		}
-		isOld := time.Since(f.madeAt[node.Name]) > emptyTime/2
-		if f.evictsPods && isOld && len(pods) > 0 {
-			for _, pod := range pods {
-				apitest.Edit(f.Server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
-					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
-				})
-				f.Remove(apitest.Get[corev1.Pod](f.Server, pod.Namespace, pod.Name))
-			}
-		}
-		isUnused := len(pods) == 0 && !f.keepsEmpty && time.Since(f.emptySince[node.Name]) > emptyTime
 		isSpare := f.groupOf(&node) != f.groups[0] || f.countNodes(f.groups[0]) > f.minimum
-		if (isUnused || f.removesUsed && isOld && len(pods) > 0) && isSpare {
+		if !f.keepsEmpty && isSpare && time.Since(f.emptySince[node.Name]) > emptyTime {
 			f.removeNode(node.Name)
-			for _, pod := range pods { // as the garbage collector of Pods does
-				deleteObject[corev1.Pod](f, pod.Namespace, pod.Name)
-			}
 		}
+	}
+}
+
+// disturb does to a node in use what no autoscaler may do.
+func (f *fake) disturb(node *corev1.Node, pods []*corev1.Pod) {
+	switch {
+	case f.removesUsed:
+		f.removeNode(node.Name)
+	case f.evictsPods:
+		for _, pod := range pods {
+			apitest.Edit(f.Server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
+			})
+		}
+	default:
+		return
+	}
+	for _, pod := range pods { // as the garbage collector of Pods does
+		deleteObject[corev1.Pod](f, pod.Namespace, pod.Name)
 	}
 }
 

@@ -20,23 +20,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
 
 // defaultPods is how many Pods a kubelet admits by default.
 const defaultPods = "110"
 
-// group is a set of equal nodes, of which the autoscaler makes as many as are needed.
-type group struct {
-	// node is what each node of the group will be like. Its name is the group's.
-	node *corev1.Node
-	// slices are those of such a node.
-	slices []*resourcev1.ResourceSlice
-}
+// group is a set of equal nodes, of which the autoscaler makes as many as are needed. The name of the example is the group's.
+type group struct{ drajudge.NewNode }
 
 // hasNode reports whether a node has all labels of the group.
 func (g *group) hasNode(node *corev1.Node) bool {
-	for key, value := range g.node.Labels {
+	for key, value := range g.Node.Labels {
 		if found, has := node.Labels[key]; !has || found != value {
 			return false
 		}
@@ -57,7 +53,7 @@ func devicesByDriver(all []*resourcev1.ResourceSlice) map[string][]resourcev1.De
 
 // drivers are those of the group's devices.
 func (g *group) drivers() []string {
-	return slices.Sorted(maps.Keys(devicesByDriver(g.slices)))
+	return slices.Sorted(maps.Keys(devicesByDriver(g.Slices)))
 }
 
 // readGroups reads a group from each Node of the files. Its devices are those that the ResourcePoolTemplates of the files
@@ -96,7 +92,7 @@ func readGroups(ctx context.Context, streams cli.Streams, files documents.Files,
 		}
 		groups = append(groups, g)
 	}
-	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.Node.Name, b.Node.Name) })
 	return groups, checkGroups(groups)
 }
 
@@ -118,13 +114,13 @@ func newGroup(ctx context.Context, node *corev1.Node, given []*resourcev1.Resour
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", node.Name, err)
 	}
-	g := &group{node: node, slices: rendered.Slices}
-	for i, slice := range g.slices { // those of templates have generated names
+	g := &group{drajudge.NewNode{Node: node, Slices: rendered.Slices}}
+	for i, slice := range g.Slices { // those of templates have generated names
 		slice.Name = fmt.Sprintf("%s-%d", node.Name, i)
 	}
 	for _, slice := range given {
 		if slice.Spec.NodeName != nil && *slice.Spec.NodeName == node.Name {
-			g.slices = append(g.slices, slice)
+			g.Slices = append(g.Slices, slice)
 		}
 	}
 	if len(g.drivers()) == 0 {
@@ -140,8 +136,8 @@ func checkGroups(groups []*group) error {
 	}
 	for _, g := range groups {
 		for _, other := range groups {
-			if g != other && g.hasNode(other.node) {
-				return fmt.Errorf("group %s: a node of group %s has all its labels too: add a label that tells them apart", g.node.Name, other.node.Name)
+			if g != other && g.hasNode(other.Node) {
+				return fmt.Errorf("group %s: a node of group %s has all its labels too: add a label that tells them apart", g.Node.Name, other.Node.Name)
 			}
 		}
 	}

@@ -29,6 +29,8 @@ type judge struct {
 
 	pods  map[types.UID]*corev1.Pod
 	nodes map[string]*madeNode
+	// slices are by their names.
+	slices map[string]*resourcev1.ResourceSlice
 	// emptyBefore is how many empty nodes each group had when the story began.
 	emptyBefore map[*group]int
 	version     string
@@ -56,20 +58,17 @@ type madeNode struct {
 
 // demand is a Pod that waits, or has waited.
 type demand struct {
-	pod    *corev1.Pod
-	claims []*resourcev1.ResourceClaim
+	pod *corev1.Pod
 	// groups are those whose nodes it fits. They are known once all its claims exist.
 	groups  []*group
 	isKnown bool
-	// isUnclear says that the judge cannot tell which groups it fits.
-	isUnclear bool
 }
 
 // newJudge begins with what exists.
 func newJudge(ctx context.Context, groups []*group, existing drajudge.History) *judge {
 	j := &judge{
 		groups: groups, observer: drajudge.NewObserver(drajudge.Options{}),
-		pods: map[types.UID]*corev1.Pod{}, nodes: map[string]*madeNode{}, emptyBefore: map[*group]int{}, demands: map[types.UID]*demand{},
+		pods: map[types.UID]*corev1.Pod{}, nodes: map[string]*madeNode{}, slices: map[string]*resourcev1.ResourceSlice{}, emptyBefore: map[*group]int{}, demands: map[types.UID]*demand{},
 	}
 	for _, event := range existing {
 		j.observe(ctx, event)
@@ -92,6 +91,10 @@ func (j *judge) observe(ctx context.Context, event drajudge.Event) []drajudge.Vi
 	}
 	var violations []drajudge.Violation
 	switch object := event.Object.(type) {
+	case *resourcev1.ResourceSlice:
+		if delete(j.slices, object.Name); event.Type != watch.Deleted {
+			j.slices[object.Name] = object
+		}
 	case *corev1.Node:
 		violations = j.observeNode(object, event.Type == watch.Deleted)
 	case *corev1.Pod:
@@ -171,25 +174,24 @@ func (j *judge) findGroups(ctx context.Context, d *demand) {
 	if d.isKnown {
 		return
 	}
-	claims, areComplete := j.observer.ClaimsOf(d.pod)
-	if !areComplete {
-		return
-	}
-	d.claims, d.isKnown = claims, true
+	var groups []*group
 	for _, g := range j.groups {
-		fits, isClear := j.observer.FitOnNewNode(ctx, g.node, g.slices, []*corev1.Pod{d.pod}, claims)
-		if fits {
-			d.groups = append(d.groups, g)
+		fits, isClear := g.Fits(ctx, j.observer, d.pod)
+		if !isClear {
+			return
 		}
-		d.isUnclear = d.isUnclear || !isClear
+		if fits {
+			groups = append(groups, g)
+		}
 	}
+	d.groups, d.isKnown = groups, true
 }
 
 // judgeNodes judges the nodes that were made since the last rest.
 func (j *judge) judgeNodes() []drajudge.Violation {
 	fitting := 0
 	for _, d := range j.demands {
-		if len(d.groups) > 0 || !d.isKnown || d.isUnclear {
+		if len(d.groups) > 0 || !d.isKnown {
 			fitting++
 		}
 	}
@@ -199,14 +201,14 @@ func (j *judge) judgeNodes() []drajudge.Violation {
 		isUseful := false
 		for _, d := range node.waited {
 			names = append(names, d.pod.Name)
-			isUseful = isUseful || !d.isKnown || d.isUnclear || slices.Contains(d.groups, node.group)
+			isUseful = isUseful || !d.isKnown || slices.Contains(d.groups, node.group)
 		}
 		slices.Sort(names)
 		switch {
 		case len(names) == 0:
-			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "it was made in group %s, and no Pod waited", node.group.node.Name))
+			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "it was made in group %s, and no Pod waited", node.group.Node.Name))
 		case !isUseful:
-			violations = append(violations, j.violation(nodeFits, nameNode(node.Node), "it was made in group %s, and none of the Pods that waited fits it: %s", node.group.node.Name, strings.Join(names, ", ")))
+			violations = append(violations, j.violation(nodeFits, nameNode(node.Node), "it was made in group %s, and none of the Pods that waited fits it: %s", node.group.Node.Name, strings.Join(names, ", ")))
 		case i >= fitting*(fitting+1)/2:
 			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "it is new node %d, and only %d Pods waited that fit a group", i+1, fitting))
 		}
@@ -216,6 +218,32 @@ func (j *judge) judgeNodes() []drajudge.Violation {
 
 // judgeRest judges the state of rest, and says what keeps the judge from it.
 func (j *judge) judgeRest(ctx context.Context) (violations []drajudge.Violation, problems []string) {
+	violations, problems = j.judgeWaiting(ctx)
+	empty := map[*group][]*madeNode{}
+	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
+		node := j.nodes[name]
+		if problem := j.missingDevices(node); problem != "" {
+			problems = append(problems, problem)
+		}
+		if j.isEmpty(node) {
+			empty[node.group] = append(empty[node.group], node)
+		}
+	}
+	for _, g := range j.groups {
+		if len(empty[g]) <= j.emptyBefore[g] {
+			continue
+		}
+		for _, node := range empty[g] {
+			if !node.isOld {
+				violations = append(violations, j.violation(nodeRemoved, nameNode(node.Node), "it is empty, and group %s had %d empty nodes before", g.Node.Name, j.emptyBefore[g]))
+			}
+		}
+	}
+	return violations, problems
+}
+
+// judgeWaiting judges the Pods that wait. If one fits a node that exists, the scheduler is at fault.
+func (j *judge) judgeWaiting(ctx context.Context) (violations []drajudge.Violation, problems []string) {
 	placeable := map[types.UID]string{}
 	for _, v := range j.observer.AtRest(ctx) {
 		if id := v.Statement.ID; id == "pod-placed" || id == "pod-placeable" {
@@ -234,29 +262,9 @@ func (j *judge) judgeRest(ctx context.Context) (violations []drajudge.Violation,
 		}
 		var names []string
 		for _, g := range d.groups {
-			names = append(names, g.node.Name)
+			names = append(names, g.Node.Name)
 		}
 		violations = append(violations, j.violation(nodeMade, namePod(pod), "it waits, and fits a new node of group %s", strings.Join(names, " or ")))
-	}
-	empty := map[*group]int{}
-	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
-		node := j.nodes[name]
-		if problem := j.missingDevices(node); problem != "" {
-			problems = append(problems, problem)
-		}
-		if j.isEmpty(node) {
-			empty[node.group]++
-		}
-	}
-	for _, g := range j.groups {
-		if empty[g] <= j.emptyBefore[g] {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
-			if node := j.nodes[name]; node.group == g && !node.isOld && j.isEmpty(node) {
-				violations = append(violations, j.violation(nodeRemoved, nameNode(node.Node), "it is empty, and group %s had %d empty nodes before", g.node.Name, j.emptyBefore[g]))
-			}
-		}
 	}
 	return violations, problems
 }
@@ -274,11 +282,17 @@ func (j *judge) isEmpty(node *madeNode) bool {
 
 // missingDevices says that a node is not what the groups promise.
 func (j *judge) missingDevices(node *madeNode) string {
-	found := devicesByDriver(j.observer.SlicesOf(node.Name))
-	for driver, devices := range devicesByDriver(node.group.slices) {
+	var published []*resourcev1.ResourceSlice
+	for _, slice := range j.slices {
+		if slice.Spec.NodeName != nil && *slice.Spec.NodeName == node.Name {
+			published = append(published, slice)
+		}
+	}
+	found := devicesByDriver(published)
+	for driver, devices := range devicesByDriver(node.group.Slices) {
 		if len(found[driver]) != len(devices) {
 			return fmt.Sprintf("node %s has %d devices of %s, and a node of group %s should have %d: correct the files of --filename, or start what publishes the devices",
-				node.Name, len(found[driver]), driver, node.group.node.Name, len(devices))
+				node.Name, len(found[driver]), driver, node.group.Node.Name, len(devices))
 		}
 	}
 	return ""
@@ -330,14 +344,13 @@ func (j *judge) countEnough(ctx context.Context) (count int, isKnown bool) {
 // fitTogether reports whether a new node of some group has room for a set of Pods.
 func (j *judge) fitTogether(ctx context.Context, demands []*demand, set uint) bool {
 	var pods []*corev1.Pod
-	var claims []*resourcev1.ResourceClaim
 	for i, d := range demands {
 		if set&(1<<i) != 0 {
-			pods, claims = append(pods, d.pod), append(claims, d.claims...)
+			pods = append(pods, d.pod)
 		}
 	}
 	return slices.ContainsFunc(j.groups, func(g *group) bool {
-		fits, _ := j.observer.FitOnNewNode(ctx, g.node, g.slices, pods, claims)
+		fits, _ := g.Fits(ctx, j.observer, pods...)
 		return fits
 	})
 }

@@ -23,7 +23,7 @@ type Report struct {
 func newReport(groups []*group, kubernetes string, first int64, chosen []drajudge.Statement) *Report {
 	r := &Report{}
 	for _, g := range groups {
-		r.Groups = append(r.Groups, g.node.Name)
+		r.Groups = append(r.Groups, g.Node.Name)
 	}
 	r.Report = trial.Report{Command: "check-autoscaler", Subject: strings.Join(r.Groups, ", "), Kubernetes: kubernetes, FirstSeed: first}
 	r.AddStatements(chosen)

@@ -99,7 +99,7 @@ func (a *author) addPods(misfits, fitting int) {
 			if len(requests) > 0 && a.IntN(2) == 0 {
 				continue
 			}
-			count := len(devicesByDriver(g.slices)[driver])
+			count := len(devicesByDriver(g.Slices)[driver])
 			wanted := []int{1, (count + 1) / 2, count}[a.IntN(3)]
 			requests = append(requests, a.newRequest(driver, wanted))
 		}
@@ -122,7 +122,7 @@ func (a *author) newMisfit() story.Objects {
 	driver := g.drivers()[a.IntN(len(g.drivers()))]
 	most := 0
 	for _, other := range a.groups {
-		most = max(most, len(devicesByDriver(other.slices)[driver]))
+		most = max(most, len(devicesByDriver(other.Slices)[driver]))
 	}
 	if most < resourcev1.AllocationResultsMaxSize && a.IntN(2) == 0 {
 		return a.newPod(g, a.IntN(2) == 0, []resourcev1.DeviceRequest{a.newRequest(driver, most+1)})
@@ -146,11 +146,11 @@ func (a *author) newPod(g *group, selectsGroup bool, requests []resourcev1.Devic
 		Containers:     []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "devices"}}}}},
 		ResourceClaims: []corev1.PodResourceClaim{{Name: "devices", ResourceClaimName: new(name)}},
 	}
-	for _, taint := range g.node.Spec.Taints {
+	for _, taint := range g.Node.Spec.Taints {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect})
 	}
 	if selectsGroup {
-		pod.Spec.NodeSelector = g.node.Labels
+		pod.Spec.NodeSelector = g.Node.Labels
 	}
 	return story.Objects{claim, pod}
 }

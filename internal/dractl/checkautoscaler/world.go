@@ -179,19 +179,27 @@ func (w *world) awaitFewNodes(ctx context.Context) error {
 			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(slices.Sorted(maps.Keys(names)), 3))
 		case waited > w.settle && !isDeleted:
 			isDeleted = true
-			for name := range names {
-				if w.nodesBefore[name] {
-					continue
-				}
-				if err := w.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-					return fmt.Errorf("delete node %s of an earlier story: %w", name, err)
-				}
+			if err := w.deleteNewNodes(ctx, names); err != nil {
+				return err
 			}
 		}
 		if err := trial.Pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
+}
+
+// deleteNewNodes deletes those of some nodes that were not there at first.
+func (w *world) deleteNewNodes(ctx context.Context, names map[string]bool) error {
+	for name := range names {
+		if w.nodesBefore[name] {
+			continue
+		}
+		if err := w.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete node %s of an earlier story: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // judgement judges one story while it is played.
@@ -254,30 +262,15 @@ func (w *world) awaitQuiet(ctx context.Context, recorder *trial.Recorder, began 
 		if err := w.problem(); err != nil {
 			return nil, err
 		}
-		count, since, err := recorder.State()
-		if err != nil {
-			return nil, err
-		}
-		if since < w.quiet {
-			if err := trial.Pause(ctx, w.quiet-since); err != nil {
-				return nil, err
-			}
-		} else {
-			isCurrent, err := recorder.IsCurrent(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if isCurrent {
-				if events, isTaken := recorder.TakeEvents(count); isTaken {
-					return events, nil
-				}
-			}
-			if err := trial.Pause(ctx, pollInterval); err != nil {
-				return nil, err
-			}
+		events, isTaken, err := recorder.TakeQuiet(ctx, w.quiet)
+		if err != nil || isTaken {
+			return events, err
 		}
 		if time.Since(began) > w.timeout {
 			return nil, fmt.Errorf("the cluster did not come to rest within %s", w.timeout)
+		}
+		if err := trial.Pause(ctx, pollInterval); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -173,31 +173,42 @@ func TestShrink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, c.autoscaler, func(ctx context.Context, w *world) {
-				seed := int64(0)
-				for ; seed < 10; seed++ {
-					found, err := w.play(ctx, seed, nil)
-					require.NoError(t, err)
-					if slices.Contains(ids(found), c.statement) {
-						break
-					}
-				}
+				seed := firstViolation(ctx, t, w, c.statement)
 				evidence, err := w.shrinker().Shrink(ctx, seed, c.statement, "")
 				require.NoError(t, err)
 				require.True(t, evidence.Reproduced)
 				smallest, err := story.Read([]byte(evidence.Story))
 				require.NoError(t, err)
-				pods := 0
-				for i := range smallest.Steps {
-					for _, object := range smallest.Steps[i].Create {
-						if _, isPod := object.(*corev1.Pod); isPod {
-							pods++
-						}
-					}
-				}
-				require.LessOrEqual(t, pods, c.pods, evidence.Story)
+				require.LessOrEqual(t, countPods(smallest), c.pods, evidence.Story)
 			})
 		})
 	}
+}
+
+// firstViolation is the seed of the first story that violates a statement.
+func firstViolation(ctx context.Context, t *testing.T, w *world, id string) int64 {
+	t.Helper()
+	for seed := range int64(10) {
+		found, err := w.play(ctx, seed, nil)
+		require.NoError(t, err)
+		if slices.Contains(ids(found), id) {
+			return seed
+		}
+	}
+	t.Fatalf("no story violates %s", id)
+	return 0
+}
+
+func countPods(s *story.Story) int {
+	pods := 0
+	for i := range s.Steps {
+		for _, object := range s.Steps[i].Create {
+			if _, isPod := object.(*corev1.Pod); isPod {
+				pods++
+			}
+		}
+	}
+	return pods
 }
 
 // TestStories looks at what stories are made of.
@@ -237,8 +248,8 @@ func TestGroups(t *testing.T) {
 	groups, err := groupsOf(t, twoGroups)
 	require.NoError(t, err)
 	require.Equal(t, []string{"gpu.example.com", "nic.example.com"}, groups[0].drivers())
-	require.Len(t, devicesByDriver(groups[1].slices)["gpu.example.com"], 2)
-	require.Equal(t, "110", groups[1].node.Status.Allocatable.Pods().String())
+	require.Len(t, devicesByDriver(groups[1].Slices)["gpu.example.com"], 2)
+	require.Equal(t, "110", groups[1].Node.Status.Allocatable.Pods().String())
 	for name, c := range map[string]struct{ text, want string }{
 		"none":       {"", "have no group"},
 		"no labels":  {"{apiVersion: v1, kind: Node, metadata: {name: a}}", "group a: metadata.labels"},
@@ -259,7 +270,7 @@ func TestNodeChanges(t *testing.T) {
 	groups, err := groupsOf(t, twoGroups)
 	require.NoError(t, err)
 	changes := &nodeChanges{groups: groups, last: map[types.UID]*corev1.Node{}}
-	node := groups[0].node.DeepCopy()
+	node := groups[0].Node.DeepCopy()
 	edit := func(change func(*corev1.Node)) bool {
 		node = node.DeepCopy()
 		change(node)

@@ -145,24 +145,13 @@ func (t *judgement) awaitQuiet(ctx context.Context, began time.Time) error {
 		if _, err := t.canary.sing(ctx); err != nil {
 			return err
 		}
-		count, since, err := t.State()
+		events, isTaken, err := t.TakeQuiet(ctx, quiet)
 		if err != nil {
 			return err
 		}
-		if since < quiet {
-			if err := trial.Pause(ctx, quiet-since); err != nil {
-				return err
-			}
-		}
-		isCurrent, err := t.IsCurrent(ctx)
-		if err != nil {
-			return err
-		}
-		if isCurrent {
-			if events, isTaken := t.TakeEvents(count); isTaken {
-				t.judge(ctx, events)
-				return nil
-			}
+		if isTaken {
+			t.judge(ctx, events)
+			return nil
 		}
 		if time.Since(began) > t.timeout {
 			return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)

@@ -110,7 +110,7 @@ func (c *Cluster) find(ctx context.Context, folder string, hasCommand bool) (kub
 	}
 	// No kubelet says that nodes are healthy.
 	err = started.StartController(ctx, controlplane.ControllerManager, "--node-monitor-grace-period=24h", "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller")
-	if err == nil && !(hasCommand && c.CommandSchedules) {
+	if err == nil && (!hasCommand || !c.CommandSchedules) {
 		err = startScheduler(ctx, started, folder)
 	}
 	if err != nil {

@@ -215,8 +215,26 @@ func (r *Recorder) State() (count int, quiet time.Duration, err error) {
 	return r.count, time.Since(r.newest), r.err
 }
 
-// TakeEvents returns the events since the last time, unless there are more than count in all.
-func (r *Recorder) TakeEvents(count int) (events drajudge.History, isTaken bool) {
+// TakeQuiet waits until nothing has happened for a while, and returns the events since the last time. It takes none if
+// something happens meanwhile, or if the watches have not shown yet all that the API server has.
+func (r *Recorder) TakeQuiet(ctx context.Context, quiet time.Duration) (events drajudge.History, isTaken bool, err error) {
+	count, since, err := r.State()
+	if err == nil && since < quiet {
+		err = Pause(ctx, quiet-since)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	isCurrent, err := r.isCurrent(ctx)
+	if err != nil || !isCurrent {
+		return nil, false, err
+	}
+	events, isTaken = r.takeEvents(count)
+	return events, isTaken, nil
+}
+
+// takeEvents returns the events since the last time, unless there are more than count in all.
+func (r *Recorder) takeEvents(count int) (events drajudge.History, isTaken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count > count {
@@ -234,9 +252,9 @@ func (r *Recorder) SkipTime(by time.Duration) {
 	r.lead += by
 }
 
-// IsCurrent reports whether the recorder has seen all that the API server has: watches of several kinds may lag
+// isCurrent reports whether the recorder has seen all that the API server has: watches of several kinds may lag
 // behind each other.
-func (r *Recorder) IsCurrent(ctx context.Context) (bool, error) {
+func (r *Recorder) isCurrent(ctx context.Context) (bool, error) {
 	listed := map[types.UID]string{}
 	for _, s := range r.sources {
 		list, err := s.List(ctx)
