@@ -35,6 +35,26 @@ func (o *Observer) checkQuota(claim *resourcev1.ResourceClaim) []Violation {
 	return violations
 }
 
+// hasQuotaFor reports whether another claim would keep its namespace within its quotas of classes.
+func (o *Observer) hasQuotaFor(claim *resourcev1.ResourceClaim) bool {
+	for _, quota := range o.supply.quotas {
+		if quota.Namespace != claim.Namespace {
+			continue
+		}
+		for name, hard := range quota.Status.Hard {
+			class, isClass := strings.CutSuffix(string(name), corev1.ResourceClaimsPerClass)
+			if !isClass {
+				continue
+			}
+			asked := countDevices(claim, class)
+			if total := resource.NewQuantity(asked+o.usedOf(claim.Namespace, name), resource.DecimalSI); asked > 0 && total.Cmp(hard) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // usedOf adds up what the claims and Pods of a namespace use of a quota.
 func (o *Observer) usedOf(namespace string, name corev1.ResourceName) int64 {
 	used := int64(0)

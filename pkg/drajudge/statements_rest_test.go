@@ -194,6 +194,13 @@ func extendedExamples() []example {
 		{podPlaced, "extended resources", func(s *story, isViolated bool) {
 			s.create(dongleClass(), sliceOf(gpus(2)...), podWithDongles("pod", pick(isViolated, "2", "3")))
 		}},
+		{podPlaced, "extended resources within the quota of their class", func(s *story, isViolated bool) {
+			s.create(&corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "quota"},
+				Status:     corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"dongle.deviceclass.resource.k8s.io/devices": resource.MustParse(pick(isViolated, "1", "0"))}},
+			})
+			s.create(dongleClass(), sliceOf(gpus(2)...), podWithDongles("pod", "1"))
+		}},
 		{podPlaced, "extended resources without a class", func(s *story, isViolated bool) {
 			class := dongleClass()
 			class.Spec.ExtendedResourceName = pick(isViolated, class.Spec.ExtendedResourceName, new("example.com/other"))

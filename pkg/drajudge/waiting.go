@@ -108,7 +108,7 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 		node := s.supply.nodes[name]
 		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
 		extended, provided := s.supply.extendedClaim(pod, node)
-		if isElsewhere || !s.suitsPod(node, pod, provided) {
+		if isElsewhere || !s.suitsPod(node, pod, provided) || extended != nil && !s.hasQuotaFor(extended) {
 			continue
 		}
 		p := &place{node: node, claims: pending}

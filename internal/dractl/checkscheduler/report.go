@@ -21,6 +21,7 @@ func newReport(scheduler, kubernetes string, first int64, features story.Feature
 	missing := map[string]bool{
 		"admin-namespace": !features.AdminAccess, "admin-requested": !features.AdminAccess,
 		"first-available-one": !features.PrioritizedList,
+		"extended-resources":  !features.ExtendedResources,
 		"counters-total":      !features.PartitionableDevices,
 		"share-ids":           !features.ConsumableCapacity, "capacity-offered": !features.ConsumableCapacity,
 		"capacity-consumed": !features.ConsumableCapacity, "capacity-total": !features.ConsumableCapacity, "distinct-attribute": !features.ConsumableCapacity,

@@ -14,9 +14,9 @@ func TestFeaturesOfStatements(t *testing.T) {
 	t.Parallel()
 	all := drajudge.Statements()
 	without := newReport("s", "v", 1, story.Features{}, all)
-	require.Equal(t, 13, countSkipped(without))
+	require.Equal(t, 14, countSkipped(without))
 	with := newReport("s", "v", 1, story.Features{
-		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, ConsumableCapacity: true, DeviceTaints: true, BindingConditions: true,
+		AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, ConsumableCapacity: true, DeviceTaints: true, BindingConditions: true, ExtendedResources: true,
 	}, all)
 	require.Zero(t, countSkipped(with))
 	require.Len(t, with.Results, len(drajudge.Statements()))

@@ -119,7 +119,7 @@ type judgement struct {
 func (t *judgement) rest(ctx context.Context) error {
 	began := time.Now()
 	for {
-		if err := t.awaitQuiet(ctx, began); err != nil {
+		if err := t.awaitQuiet(ctx); err != nil {
 			return err
 		}
 		atRest := t.selectNew(t.observer.AtRest(ctx))
@@ -137,8 +137,9 @@ func (t *judgement) rest(ctx context.Context) error {
 
 // awaitQuiet waits until nothing happens any more, though the scheduler has had its turn, and feeds the judge with what has
 // happened.
-func (t *judgement) awaitQuiet(ctx context.Context, began time.Time) error {
-	for {
+func (t *judgement) awaitQuiet(ctx context.Context) error {
+	began := time.Now()
+	for time.Since(began) < t.timeout {
 		if err := t.problem(); err != nil {
 			return err
 		}
@@ -153,10 +154,8 @@ func (t *judgement) awaitQuiet(ctx context.Context, began time.Time) error {
 			t.judge(ctx, events)
 			return nil
 		}
-		if time.Since(began) > t.timeout {
-			return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
-		}
 	}
+	return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
 }
 
 func (t *judgement) judge(ctx context.Context, events drajudge.History) {

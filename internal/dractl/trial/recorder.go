@@ -219,10 +219,10 @@ func (r *Recorder) State() (count int, quiet time.Duration, err error) {
 // something happens meanwhile, or if the watches have not shown yet all that the API server has.
 func (r *Recorder) TakeQuiet(ctx context.Context, quiet time.Duration) (events drajudge.History, isTaken bool, err error) {
 	count, since, err := r.State()
-	if err == nil && since < quiet {
-		err = Pause(ctx, quiet-since)
-	}
 	if err != nil {
+		return nil, false, err
+	}
+	if err := Pause(ctx, quiet-since); err != nil {
 		return nil, false, err
 	}
 	isCurrent, err := r.isCurrent(ctx)

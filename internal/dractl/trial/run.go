@@ -31,9 +31,8 @@ func (r *Run) PlayStories(ctx context.Context, report *Report) error {
 			return fmt.Errorf("play story %d: %w", seed, ctx.Err())
 		}
 		if err != nil {
-			err = fmt.Errorf("play story %d: %w", seed, err)
-			r.Streams.Tell("%v\n", err)
-			report.Problems = append(report.Problems, err.Error())
+			report.Problems = append(report.Problems, fmt.Sprintf("story %d: %v", seed, err))
+			r.Streams.Tell("story %d could not be played to the end: %v\n", seed, err)
 		}
 		r.Streams.Tell("story %d: %s (%.1f s)\n", seed, describeViolations(violations), time.Since(started).Seconds())
 		for _, result := range report.addStory(seed, violations, time.Since(started)) {

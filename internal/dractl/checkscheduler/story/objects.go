@@ -13,9 +13,6 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// podObject is a Pod.
-type podObject = corev1.Pod
-
 // kind says how objects of a kind are reached.
 type kind struct {
 	resource     string

@@ -146,15 +146,19 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// await calls try until it returns nil or a final error, or time is up.
+// await calls try until it returns nil or a final error, or time is up: then it returns the last error by which try
+// was not cut off.
 func (p *Player) await(ctx context.Context, try func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, p.patience, true, func(ctx context.Context) (bool, error) {
-		last = try(ctx)
-		if final := (finalError{}); errors.As(last, &final) {
+		err := try(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		if final := (finalError{}); errors.As(err, &final) {
 			return false, final.error
 		}
-		return last == nil, nil
+		return err == nil, nil
 	})
 	if wait.Interrupted(err) && last != nil && ctx.Err() == nil {
 		return fmt.Errorf("waited %s: %w", p.patience, last)

@@ -1,6 +1,9 @@
 package story
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -61,6 +64,9 @@ type Patch struct {
 	Merge string `json:"merge"`
 }
 
+// graceSeconds is longer than any story.
+const graceSeconds = 300
+
 // Deletion deletes an object. It is no error if it is gone.
 type Deletion struct {
 	Ref `json:",inline"`
@@ -82,7 +88,7 @@ const (
 func (s *Story) UseScheduler(name string) {
 	for i := range s.Steps {
 		for _, object := range s.Steps[i].Create {
-			if pod, isPod := object.(*podObject); isPod {
+			if pod, isPod := object.(*corev1.Pod); isPod {
 				pod.Spec.SchedulerName = name
 			}
 		}
@@ -92,15 +98,11 @@ func (s *Story) UseScheduler(name string) {
 // deepCopy copies a story.
 func (s *Story) deepCopy() *Story {
 	c := *s
-	c.Steps = make([]Step, len(s.Steps))
-	for i, step := range s.Steps {
+	c.Steps = slices.Clone(s.Steps)
+	for i := range c.Steps {
+		step := &c.Steps[i]
 		step.Create, step.Replace = step.Create.deepCopy(), step.Replace.deepCopy()
-		step.Patch, step.Delete = append([]Patch(nil), step.Patch...), append([]Deletion(nil), step.Delete...)
-		step.Drain = append([]string(nil), step.Drain...)
-		c.Steps[i] = step
+		step.Patch, step.Delete, step.Drain = slices.Clone(step.Patch), slices.Clone(step.Delete), slices.Clone(step.Drain)
 	}
 	return &c
 }
-
-// graceSeconds is longer than any story.
-const graceSeconds = 300
