@@ -26,7 +26,7 @@ func TestCheckAutoscaler(t *testing.T) {
 	w := newWorld(t, cluster.Options{})
 	pool := nodePool{name: "checked", types: "g4dn.xlarge, Standard_NP40s", consolidates: true}
 	w.scene("checked", pool)
-	require.Empty(t, w.check(3, "2m"))
+	require.Empty(t, w.check(2, "2m"))
 
 	pool.consolidates = false
 	w.apply("checked", pool.manifest("checked"))
