@@ -69,9 +69,6 @@ func (r *Report) Skip(isSkipped func(id string) bool, why string) {
 	}
 }
 
-// HasFailed reports whether a statement was violated.
-func (r *Report) HasFailed() bool { return r.countOutcome(outcomeFailed) > 0 }
-
 // addStory adds what a story violates, and returns the results that have failed for the first time.
 func (r *Report) addStory(seed int64, violations []drajudge.Violation, took time.Duration) []*Result {
 	r.Stories++

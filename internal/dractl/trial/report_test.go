@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
@@ -93,4 +94,25 @@ func TestDescribeViolations(t *testing.T) {
 	require.Equal(t, "violates device-once, pod-placed", describeViolations([]drajudge.Violation{
 		violationOf("device-once", "a"), violationOf("device-once", "b"), violationOf("pod-placed", "c"),
 	}))
+}
+
+func TestDescribeEvidence(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]Evidence{
+		"story 1, not played again":                      {Seed: 1},
+		"not seen again in 3 plays of story 1":           {Seed: 1, Plays: 3},
+		"4 of 40 parts of story 1 are enough (20 plays)": {Seed: 1, Plays: 20, Reproduced: true, Parts: 4, Whole: 40},
+	} {
+		require.Equal(t, want, e.describe())
+	}
+}
+
+// A command ends with the first story that could not be played, or with no if a statement was violated.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	r := reportOfSixStories()
+	require.ErrorIs(t, r.Conclude(), cli.ErrNegative)
+	r.Problems = []string{"story 3: no scheduler", "story 4: no scheduler"}
+	require.EqualError(t, r.Conclude(), "2 of 6 stories could not be played to the end: story 3: no scheduler")
+	require.NoError(t, (&Report{}).Conclude())
 }
