@@ -123,7 +123,7 @@ func (j *judge) observeNode(node *corev1.Node, isDeleted bool) []drajudge.Violat
 			return nil
 		}
 		slices.Sort(users)
-		return []drajudge.Violation{j.violation(nodeKept, nameNode(node), "it is gone, and %s ran there with claims", strings.Join(users, ", "))}
+		return []drajudge.Violation{j.violation(nodeKept, nameNode(node), "node %s of group %s is gone, and %s ran there with claims", node.Name, known.group.Node.Name, strings.Join(users, ", "))}
 	}
 	if known != nil && known.UID == node.UID {
 		known.Node = node
@@ -153,7 +153,7 @@ func (j *judge) observePod(pod *corev1.Pod, isDeleted bool) []drajudge.Violation
 		d.pod = pod
 	}
 	if isEvicted(pod) && isProtected(pod) && (known == nil || !isEvicted(known)) {
-		return []drajudge.Violation{j.violation(nodeKept, namePod(pod), "it was evicted from node %s, where it has claims", pod.Spec.NodeName)}
+		return []drajudge.Violation{j.violation(nodeKept, namePod(pod), "Pod %s was evicted from node %s, where it has claims", pod.Name, pod.Spec.NodeName)}
 	}
 	return nil
 }
@@ -206,11 +206,11 @@ func (j *judge) judgeNodes() []drajudge.Violation {
 		slices.Sort(names)
 		switch {
 		case len(names) == 0:
-			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "it was made in group %s, and no Pod waited", node.group.Node.Name))
+			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "node %s was made in group %s, and no Pod waited", node.Name, node.group.Node.Name))
 		case !isUseful:
-			violations = append(violations, j.violation(nodeFits, nameNode(node.Node), "it was made in group %s, and none of the Pods that waited fits it: %s", node.group.Node.Name, strings.Join(names, ", ")))
+			violations = append(violations, j.violation(nodeFits, nameNode(node.Node), "node %s was made in group %s, and none of the Pods that waited fits it: %s", node.Name, node.group.Node.Name, strings.Join(names, ", ")))
 		case i >= fitting*(fitting+1)/2:
-			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "it is new node %d, and only %d Pods waited that fit a group", i+1, fitting))
+			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "node %s is new node %d, and only %d Pods waited that fit a group", node.Name, i+1, fitting))
 		}
 	}
 	return violations
@@ -235,7 +235,7 @@ func (j *judge) judgeRest(ctx context.Context) (violations []drajudge.Violation,
 		}
 		for _, node := range empty[g] {
 			if !node.isOld {
-				violations = append(violations, j.violation(nodeRemoved, nameNode(node.Node), "it is empty, and group %s had %d empty nodes before", g.Node.Name, j.emptyBefore[g]))
+				violations = append(violations, j.violation(nodeRemoved, nameNode(node.Node), "node %s is empty, and group %s had %d empty nodes before", node.Name, g.Node.Name, j.emptyBefore[g]))
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func (j *judge) judgeWaiting(ctx context.Context) (violations []drajudge.Violati
 		for _, g := range d.groups {
 			names = append(names, g.Node.Name)
 		}
-		violations = append(violations, j.violation(nodeMade, namePod(pod), "it waits, and fits a new node of group %s", strings.Join(names, " or ")))
+		violations = append(violations, j.violation(nodeMade, namePod(pod), "Pod %s waits, and fits a new node of group %s", pod.Name, strings.Join(names, " or ")))
 	}
 	return violations, problems
 }

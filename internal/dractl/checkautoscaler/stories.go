@@ -158,7 +158,7 @@ func (a *author) newPod(g *group, selectsGroup bool, requests []resourcev1.Devic
 // removePods deletes Pods and their claims.
 func (a *author) removePods(names []string) {
 	names = slices.Clone(names)
-	step := story.Step{Say: fmt.Sprintf("%s go.", strings.Join(names, ", ")), Rest: true}
+	step := story.Step{Say: "These Pods go: " + strings.Join(names, ", ") + ".", Rest: true}
 	isGone := func(name string) bool { return slices.Contains(names, name) }
 	for _, name := range names {
 		step.Delete = append(step.Delete, story.Deletion{Ref: story.Ref{APIVersion: "v1", Kind: "Pod", Name: name}})
