@@ -108,7 +108,7 @@ test-unit: ## Run the tests of the product that need no cluster.
 
 .PHONY: test-karpenter
 test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters, and print what kwok-dra adds to the way of a Pod.
-	cd test/karpenter && $(GO) test -count 1 -v -p 1 -timeout 20m ./...
+	cd test/karpenter && $(GO) test -count 1 -v -p 1 -timeout 30m ./...
 
 .PHONY: test-faults
 test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecars (an hour or more).

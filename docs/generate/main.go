@@ -71,6 +71,7 @@ var generators = map[string]func(root string) (string, error){
 	"fields-resourcepooltemplates": fieldsOf("resourcepooltemplates"),
 	"fields-kwokdraconfigurations": fieldsOf("kwokdraconfigurations"),
 	"scheduler-statements":         schedulerStatements,
+	"autoscaler-statements":        autoscalerStatements,
 }
 
 // fill fills in the generated parts of a page.

@@ -3,6 +3,7 @@ package dractl
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkautoscaler"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkdriver"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
@@ -32,7 +33,7 @@ func New(streams cli.Streams) *cobra.Command {
 Exit codes:
   0  success
   1  the answer is no: something is invalid, there are differences, a Pod does not fit,
-     a driver or a scheduler fails a statement
+     a driver, a scheduler or an autoscaler fails a statement
   2  the command failed`,
 		Example: `  # List the commands
   kwok-dractl --help
@@ -65,6 +66,7 @@ Exit codes:
 		generate.New(streams, reach),
 		checkdriver.New(streams, reach),
 		checkscheduler.New(streams, reach),
+		checkautoscaler.New(streams, reach),
 		record.New(streams, reach),
 		versioncommand.New(streams, reach),
 	)

@@ -26,6 +26,7 @@ var meanings = map[string]string{
 	"only":           "which statements, by a regular expression for their ids",
 	"output":         "format of what is printed",
 	"plugins-dir":    "the directory that kwok-dra has as --plugins-dir",
+	"settle":         "how long what is wrong at rest must stay wrong",
 	"state":          "state of what is shown",
 	"timeout":        "time that something may take",
 }

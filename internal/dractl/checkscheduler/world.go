@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
@@ -65,19 +68,28 @@ func (w *world) play(ctx context.Context, seed int64, without []int) (violations
 	if err != nil {
 		return nil, err
 	}
-	recorder, err := startRecorder(ctx, sources, version, s.ID, nodeNames(s))
+	nodes := nodeNames(s)
+	recorder, err := trial.StartRecorder(ctx, sources, version, s.ID, func(event watch.Event) bool {
+		pod, isPod := event.Object.(*corev1.Pod)
+		return !isPod || pod.Namespace == s.ID || nodes[pod.Spec.NodeName]
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer recorder.stopWatching()
+	defer recorder.Stop()
 	defer func() {
 		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 		defer cancel()
 		err = errors.Join(err, w.player.Clear(clearing, s))
 	}()
-	t := &trial{world: w, recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
+	t := &judgement{world: w, Recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
 	err = w.player.Play(ctx, s, t.rest)
 	return t.violations, errors.Join(err, t.rest(ctx))
+}
+
+// shrinker plays the stories of this world.
+func (w *world) shrinker() *trial.Shrinker {
+	return &trial.Shrinker{NewStory: w.newStory, Play: w.play, Limit: w.shrink}
 }
 
 // nodeNames are the names of the nodes of a story.
@@ -93,10 +105,10 @@ func nodeNames(s *story.Story) map[string]bool {
 	return names
 }
 
-// trial judges one story while it is played.
-type trial struct {
+// judgement judges one story while it is played.
+type judgement struct {
 	*world
-	*recorder
+	*trial.Recorder
 
 	observer   *drajudge.Observer
 	violations []drajudge.Violation
@@ -104,7 +116,7 @@ type trial struct {
 
 // rest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong as long as a
 // scheduler may take to try again.
-func (t *trial) rest(ctx context.Context) error {
+func (t *judgement) rest(ctx context.Context) error {
 	began := time.Now()
 	for {
 		if err := t.awaitQuiet(ctx); err != nil {
@@ -112,20 +124,20 @@ func (t *trial) rest(ctx context.Context) error {
 		}
 		atRest := t.selectNew(t.observer.AtRest(ctx))
 		if len(atRest) > 0 && time.Since(began) < t.settle {
-			if err := pause(ctx, quiet); err != nil {
+			if err := trial.Pause(ctx, quiet); err != nil {
 				return err
 			}
 			continue
 		}
 		t.violations = append(t.violations, atRest...)
-		t.skipTime(decisionLag + time.Second)
+		t.SkipTime(decisionLag + time.Second)
 		return nil
 	}
 }
 
 // awaitQuiet waits until nothing happens any more, though the scheduler has had its turn, and feeds the judge with what has
 // happened.
-func (t *trial) awaitQuiet(ctx context.Context) error {
+func (t *judgement) awaitQuiet(ctx context.Context) error {
 	began := time.Now()
 	for time.Since(began) < t.timeout {
 		if err := t.problem(); err != nil {
@@ -134,21 +146,11 @@ func (t *trial) awaitQuiet(ctx context.Context) error {
 		if _, err := t.canary.sing(ctx); err != nil {
 			return err
 		}
-		count, since, err := t.state()
+		events, isTaken, err := t.TakeQuiet(ctx, quiet)
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, quiet-since); err != nil {
-			return err
-		}
-		isCurrent, err := t.isCurrent(ctx)
-		if err != nil {
-			return err
-		}
-		if !isCurrent {
-			continue
-		}
-		if events, isTaken := t.takeEvents(count); isTaken {
+		if isTaken {
 			t.judge(ctx, events)
 			return nil
 		}
@@ -156,27 +158,17 @@ func (t *trial) awaitQuiet(ctx context.Context) error {
 	return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
 }
 
-func (t *trial) judge(ctx context.Context, events drajudge.History) {
+func (t *judgement) judge(ctx context.Context, events drajudge.History) {
 	for _, event := range events {
 		t.violations = append(t.violations, t.selectNew(t.observer.Observe(ctx, event))...)
 	}
 }
 
 // selectNew returns the violations that count and are not known yet.
-func (t *trial) selectNew(violations []drajudge.Violation) []drajudge.Violation {
+func (t *judgement) selectNew(violations []drajudge.Violation) []drajudge.Violation {
 	return slices.DeleteFunc(violations, func(v drajudge.Violation) bool {
 		return !t.only(v.Statement.ID) || slices.ContainsFunc(t.violations, func(known drajudge.Violation) bool {
 			return known.Statement.ID == v.Statement.ID && slices.Equal(known.Objects, v.Objects)
 		})
 	})
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, duration time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(duration):
-		return nil
-	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
@@ -62,8 +63,8 @@ func (r *rig) check(t *testing.T, arguments ...string) (report checkscheduler.Re
 }
 
 // failed are the results of statements that are violated.
-func failed(report checkscheduler.Report) map[string]checkscheduler.Result {
-	results := map[string]checkscheduler.Result{}
+func failed(report checkscheduler.Report) map[string]trial.Result {
+	results := map[string]trial.Result{}
 	for _, result := range report.Results {
 		if result.Outcome == "FAILED" {
 			results[result.ID] = result

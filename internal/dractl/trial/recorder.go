@@ -1,4 +1,4 @@
-package checkscheduler
+package trial
 
 import (
 	"context"
@@ -17,29 +17,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
-// api reads the objects of one kind.
-type api[L runtime.Object] interface {
+// API reads the objects of one kind.
+type API[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// source reads the objects of one kind that belong to a story.
-type source struct {
-	kind  string
-	list  func(ctx context.Context) (runtime.Object, error)
+// Source reads the objects of one kind that belong to a story.
+type Source struct {
+	kind string
+	// List lists the objects.
+	List  func(ctx context.Context) (runtime.Object, error)
 	watch func(ctx context.Context, version string) (watch.Interface, error)
 }
 
-// newSource is of the objects that listed selects. It watches those that watched selects, which may be more.
-func newSource[L runtime.Object](kind string, listed, watched api[L], options metav1.ListOptions) source {
-	return source{
+// NewSource is of the objects that listed selects. It watches those that watched selects, which may be more.
+func NewSource[L runtime.Object](kind string, listed, watched API[L], options metav1.ListOptions) Source {
+	return Source{
 		kind: kind,
-		list: func(ctx context.Context) (runtime.Object, error) { return listed.List(ctx, options) },
+		List: func(ctx context.Context) (runtime.Object, error) { return listed.List(ctx, options) },
 		watch: func(ctx context.Context, version string) (watch.Interface, error) {
 			options := options
 			options.ResourceVersion = version
@@ -48,41 +48,11 @@ func newSource[L runtime.Object](kind string, listed, watched api[L], options me
 	}
 }
 
-// sourcesOf are those of a story. Pods are watched in all namespaces: those of a DaemonSet take room on the nodes of
-// the story.
-func sourcesOf(ctx context.Context, client kubernetes.Interface, namespace, selector string) ([]source, error) {
-	labelled := metav1.ListOptions{LabelSelector: selector}
-	sources := []source{
-		newSource("Namespace", client.CoreV1().Namespaces(), client.CoreV1().Namespaces(), labelled),
-		newSource("Node", client.CoreV1().Nodes(), client.CoreV1().Nodes(), labelled),
-		newSource("Pod", client.CoreV1().Pods(namespace), client.CoreV1().Pods(metav1.NamespaceAll), metav1.ListOptions{}),
-		newSource("ResourceQuota", client.CoreV1().ResourceQuotas(namespace), client.CoreV1().ResourceQuotas(namespace), metav1.ListOptions{}),
-		newSource("ResourceClaim", client.ResourceV1().ResourceClaims(namespace), client.ResourceV1().ResourceClaims(namespace), metav1.ListOptions{}),
-		newSource("ResourceSlice", client.ResourceV1().ResourceSlices(), client.ResourceV1().ResourceSlices(), labelled),
-		newSource("DeviceClass", client.ResourceV1().DeviceClasses(), client.ResourceV1().DeviceClasses(), labelled),
-	}
-	// The newest version of rules that the API server has. Their fields are the same.
-	for _, rules := range []source{
-		newSource("DeviceTaintRule", client.ResourceV1().DeviceTaintRules(), client.ResourceV1().DeviceTaintRules(), labelled),
-		newSource("DeviceTaintRule", client.ResourceV1beta2().DeviceTaintRules(), client.ResourceV1beta2().DeviceTaintRules(), labelled),
-		newSource("DeviceTaintRule", client.ResourceV1alpha3().DeviceTaintRules(), client.ResourceV1alpha3().DeviceTaintRules(), labelled),
-	} {
-		_, err := rules.list(ctx)
-		if err == nil {
-			return append(sources, rules), nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("list DeviceTaintRules: %w", err)
-		}
-	}
-	return sources, nil
-}
-
-// recorder records what happens to the objects of a story.
-type recorder struct {
-	sources   []source
+// Recorder records what happens to the objects of a story.
+type Recorder struct {
+	sources   []Source
 	namespace string
-	nodes     map[string]bool
+	matters   func(event watch.Event) bool
 	running   sync.WaitGroup
 	stop      context.CancelFunc
 
@@ -92,21 +62,31 @@ type recorder struct {
 	count  int
 	// newest is when the last event came.
 	newest time.Time
-	// lead is how much later events are said to be than they are, see skipTime.
+	// lead is how much later events are said to be than they are, see SkipTime.
 	lead time.Duration
 	// versions are those of the objects that exist.
 	versions map[types.UID]string
 	err      error
 }
 
-// startRecorder starts to watch, from one resource version. End it with stopWatching.
-func startRecorder(ctx context.Context, sources []source, version, namespace string, nodes map[string]bool) (*recorder, error) {
-	r := &recorder{sources: sources, namespace: namespace, nodes: nodes, versions: map[types.UID]string{}, newest: time.Now()}
+// StartRecorder starts to watch, from one resource version; without one, from the objects that exist, which it records as
+// added. It skips events that do not matter, and compares with the API server what is in the namespace or in none. End it
+// with Stop.
+func StartRecorder(ctx context.Context, sources []Source, version, namespace string, matters func(event watch.Event) bool) (*Recorder, error) {
+	r := &Recorder{sources: sources, namespace: namespace, matters: matters, versions: map[types.UID]string{}, newest: time.Now()}
 	ctx, r.stop = context.WithCancel(ctx)
 	for _, s := range sources {
-		watcher, err := s.watch(ctx, version)
+		version := version
+		var err error
+		if version == "" {
+			version, err = r.recordExisting(ctx, s)
+		}
+		var watcher watch.Interface
+		if err == nil {
+			watcher, err = s.watch(ctx, version)
+		}
 		if err != nil {
-			r.stopWatching()
+			r.Stop()
 			return nil, fmt.Errorf("watch %s objects: %w", s.kind, err)
 		}
 		r.running.Go(func() { r.follow(ctx, s, watcher, version) })
@@ -114,13 +94,33 @@ func startRecorder(ctx context.Context, sources []source, version, namespace str
 	return r, nil
 }
 
-func (r *recorder) stopWatching() {
+// recordExisting records the objects that exist as added, and returns the version of the list.
+func (r *Recorder) recordExisting(ctx context.Context, s Source) (version string, err error) {
+	list, err := s.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	return accessor.GetResourceVersion(), meta.EachListItem(list, func(object runtime.Object) error {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		return r.recordEvent(watch.Event{Type: watch.Added, Object: object}, accessor)
+	})
+}
+
+// Stop ends the watches.
+func (r *Recorder) Stop() {
 	r.stop()
 	r.running.Wait()
 }
 
 // follow records the events of a kind. API servers end watches now and then; the next one goes on where that has ended.
-func (r *recorder) follow(ctx context.Context, s source, watcher watch.Interface, version string) {
+func (r *Recorder) follow(ctx context.Context, s Source, watcher watch.Interface, version string) {
 	for {
 		var err error
 		if version, err = r.recordEvents(ctx, watcher, version); err == nil && ctx.Err() == nil {
@@ -139,7 +139,7 @@ func (r *recorder) follow(ctx context.Context, s source, watcher watch.Interface
 }
 
 // recordEvents records events until the watch or ctx ends, and returns the last version that it has seen.
-func (r *recorder) recordEvents(ctx context.Context, watcher watch.Interface, version string) (string, error) {
+func (r *Recorder) recordEvents(ctx context.Context, watcher watch.Interface, version string) (string, error) {
 	defer watcher.Stop()
 	for {
 		select {
@@ -164,24 +164,25 @@ func (r *recorder) recordEvents(ctx context.Context, watcher watch.Interface, ve
 	}
 }
 
-func (r *recorder) recordEvent(event watch.Event, accessor metav1.Object) error {
-	pod, isPod := event.Object.(*corev1.Pod)
-	isOfOthers := isPod && pod.Namespace != r.namespace
-	if event.Type == watch.Bookmark || isOfOthers && !r.nodes[pod.Spec.NodeName] {
+func (r *Recorder) recordEvent(event watch.Event, accessor metav1.Object) error {
+	if event.Type == watch.Bookmark {
 		return nil
 	}
 	object, err := convertRule(event.Object)
 	if err != nil {
 		return err
 	}
+	matters := r.matters(event)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	r.events = append(r.events, drajudge.Event{Type: event.Type, Object: object, Time: now.Add(r.lead)})
-	r.newest = now
-	r.count++
+	if matters {
+		now := time.Now()
+		r.events = append(r.events, drajudge.Event{Type: event.Type, Object: object, Time: now.Add(r.lead)})
+		r.newest = now
+		r.count++
+	}
 	switch {
-	case isOfOthers:
+	case accessor.GetNamespace() != "" && accessor.GetNamespace() != r.namespace:
 	case event.Type == watch.Deleted:
 		delete(r.versions, accessor.GetUID())
 	default:
@@ -207,15 +208,33 @@ func convertRule(object runtime.Object) (runtime.Object, error) {
 	return rule, nil
 }
 
-// state says how many events there are, and how long ago the last one came.
-func (r *recorder) state() (count int, quiet time.Duration, err error) {
+// State says how many events there are, and how long ago the last one came.
+func (r *Recorder) State() (count int, quiet time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.count, time.Since(r.newest), r.err
 }
 
+// TakeQuiet waits until nothing has happened for a while, and returns the events since the last time. It takes none if
+// something happens meanwhile, or if the watches have not shown yet all that the API server has.
+func (r *Recorder) TakeQuiet(ctx context.Context, quiet time.Duration) (events drajudge.History, isTaken bool, err error) {
+	count, since, err := r.State()
+	if err != nil {
+		return nil, false, err
+	}
+	if err := Pause(ctx, quiet-since); err != nil {
+		return nil, false, err
+	}
+	isCurrent, err := r.isCurrent(ctx)
+	if err != nil || !isCurrent {
+		return nil, false, err
+	}
+	events, isTaken = r.takeEvents(count)
+	return events, isTaken, nil
+}
+
 // takeEvents returns the events since the last time, unless there are more than count in all.
-func (r *recorder) takeEvents(count int) (events drajudge.History, isTaken bool) {
+func (r *Recorder) takeEvents(count int) (events drajudge.History, isTaken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count > count {
@@ -225,9 +244,9 @@ func (r *recorder) takeEvents(count int) (events drajudge.History, isTaken bool)
 	return events.Sorted(), true
 }
 
-// skipTime makes all later events that much later for the judge: what was decided from now on rests on nothing that was
+// SkipTime makes all later events that much later for the judge: what was decided from now on rests on nothing that was
 // written before.
-func (r *recorder) skipTime(by time.Duration) {
+func (r *Recorder) SkipTime(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lead += by
@@ -235,10 +254,10 @@ func (r *recorder) skipTime(by time.Duration) {
 
 // isCurrent reports whether the recorder has seen all that the API server has: watches of several kinds may lag
 // behind each other.
-func (r *recorder) isCurrent(ctx context.Context) (bool, error) {
+func (r *Recorder) isCurrent(ctx context.Context) (bool, error) {
 	listed := map[types.UID]string{}
 	for _, s := range r.sources {
-		list, err := s.list(ctx)
+		list, err := s.List(ctx)
 		if err != nil {
 			return false, fmt.Errorf("list %s objects: %w", s.kind, err)
 		}
@@ -255,4 +274,14 @@ func (r *recorder) isCurrent(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Equal(listed, r.versions), nil
+}
+
+// Pause waits, unless ctx ends.
+func Pause(ctx context.Context, duration time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(duration):
+		return nil
+	}
 }

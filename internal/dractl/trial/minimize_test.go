@@ -1,4 +1,4 @@
-package checkscheduler
+package trial
 
 import (
 	"fmt"

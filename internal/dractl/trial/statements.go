@@ -1,4 +1,4 @@
-package checkscheduler
+package trial
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
-// chooseStatements returns the statements whose ids match an expression.
-func chooseStatements(expression string) ([]drajudge.Statement, error) {
+// ChooseStatements returns the statements whose ids match an expression.
+func ChooseStatements(all []drajudge.Statement, expression string) ([]drajudge.Statement, error) {
 	matches, err := regexp.Compile(expression)
 	if err != nil {
 		return nil, fmt.Errorf("parse --only %q: %w", expression, err)
 	}
 	var chosen []drajudge.Statement
 	var ids []string
-	for _, s := range drajudge.Statements() {
+	for _, s := range all {
 		ids = append(ids, s.ID)
 		if matches.MatchString(s.ID) {
 			chosen = append(chosen, s)
@@ -31,8 +31,8 @@ func chooseStatements(expression string) ([]drajudge.Statement, error) {
 	return chosen, nil
 }
 
-// printStatements lists statements.
-func printStatements(out io.Writer, format output.Format, statements []drajudge.Statement) error {
+// PrintStatements lists statements.
+func PrintStatements(out io.Writer, format output.Format, statements []drajudge.Statement) error {
 	if format == output.JSON {
 		return output.Value(out, format, statements)
 	}

@@ -1,4 +1,4 @@
-package checkscheduler
+package trial
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
@@ -34,17 +35,27 @@ const evidenceID = "story"
 // violation comes each time.
 const mostReplays = 3
 
-// shrink looks for the smallest story of a seed that violates a statement. A violation that does not come back, or a
+// Shrinker plays stories without some of their parts.
+type Shrinker struct {
+	// NewStory draws a story. All objects of it have the ID.
+	NewStory func(id string, seed int64) *story.Story
+	// Play plays a story without some of its parts, and returns what it violates.
+	Play func(ctx context.Context, seed int64, without []int) ([]drajudge.Violation, error)
+	// Limit is the time to shrink a story.
+	Limit time.Duration
+}
+
+// Shrink looks for the smallest story of a seed that violates a statement. A violation that does not come back, or a
 // limit on time, ends the search with what is known by then.
-func (w *world) shrink(ctx context.Context, seed int64, id string, seen string) (*Evidence, error) {
-	whole := w.newStory(evidenceID, seed)
+func (s *Shrinker) Shrink(ctx context.Context, seed int64, id string, seen string) (*Evidence, error) {
+	whole := s.NewStory(evidenceID, seed)
 	e := &Evidence{Seed: seed, Whole: whole.Parts(), Seen: seen}
-	deadline := time.Now().Add(w.times.shrink)
+	deadline := time.Now().Add(s.Limit)
 	known := map[string]bool{}
 	var without []int
 	// A story that cannot be played to the end is no smaller story, but for what it violates by then.
 	violates := func(without []int) bool {
-		text := e.textOf(w, without)
+		text := e.textOf(s, without)
 		if isViolated, isKnown := known[text]; isKnown {
 			return isViolated
 		}
@@ -52,7 +63,7 @@ func (w *world) shrink(ctx context.Context, seed int64, id string, seen string) 
 			return false
 		}
 		e.Plays++
-		violations, _ := w.play(ctx, seed, without)
+		violations, _ := s.Play(ctx, seed, without)
 		i := slices.IndexFunc(violations, func(v drajudge.Violation) bool { return v.Statement.ID == id })
 		if i >= 0 {
 			e.Seen = violations[i].Evidence
@@ -71,7 +82,7 @@ func (w *world) shrink(ctx context.Context, seed int64, id string, seen string) 
 		return nil, ctx.Err()
 	}
 	smallest := whole.Without(without)
-	e.Parts, e.Story = smallest.Parts(), e.textOf(w, without)
+	e.Parts, e.Story = smallest.Parts(), e.textOf(s, without)
 	var script bytes.Buffer
 	if err := smallest.WriteScript(&script); err != nil {
 		return nil, err
@@ -81,9 +92,9 @@ func (w *world) shrink(ctx context.Context, seed int64, id string, seen string) 
 }
 
 // textOf is the story of the evidence without some parts, as YAML. Parts that only go together have the same text.
-func (e *Evidence) textOf(w *world, without []int) string {
+func (e *Evidence) textOf(s *Shrinker, without []int) string {
 	var text bytes.Buffer
-	if err := w.newStory(evidenceID, e.Seed).Without(without).WriteYAML(&text); err != nil {
+	if err := s.NewStory(evidenceID, e.Seed).Without(without).WriteYAML(&text); err != nil {
 		return fmt.Sprint(err) // it is a buffer, and the objects are our own
 	}
 	return text.String()

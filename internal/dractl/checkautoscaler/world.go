@@ -1,0 +1,276 @@
+package checkautoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
+	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
+)
+
+const (
+	// pollInterval is how often the command compares with the API server what it has seen.
+	pollInterval = 100 * time.Millisecond
+	// cleanUp bounds the deletion of what was created.
+	cleanUp = time.Minute
+)
+
+// player applies the steps of stories to a cluster. A story.Player is one.
+type player interface {
+	Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error
+	Clear(ctx context.Context, s *story.Story) error
+}
+
+// times are the limits of a check.
+type times struct {
+	// quiet is how long nothing may happen before a cluster counts as at rest.
+	quiet time.Duration
+	// settle is how long a violation at rest must last.
+	settle time.Duration
+	// timeout is the time that a cluster has to come to rest.
+	timeout time.Duration
+	// shrink is the time to shrink a story.
+	shrink time.Duration
+}
+
+// world is the cluster in which stories are played.
+type world struct {
+	client kubernetes.Interface
+	player player
+	groups []*group
+	// nodesBefore are the nodes of groups that were there at first.
+	nodesBefore map[string]bool
+	// only says which statements count.
+	only func(id string) bool
+	// problem returns why a program of the cluster has ended.
+	problem func() error
+	times
+
+	// counted is of the last play.
+	counted counts
+}
+
+func (w *world) newStory(id string, seed int64) *story.Story { return newStory(id, seed, w.groups) }
+
+// play plays a story without some of its parts, and returns what it violates, even if it could not be played to the
+// end. Nodes may be left of it.
+func (w *world) play(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
+	w.counted = counts{}
+	// Other IDs each time: deleting a namespace takes a while.
+	s := w.newStory("story-"+uuid.NewString()[:8], seed).Without(without)
+	if err := w.awaitFewNodes(ctx); err != nil {
+		return nil, err
+	}
+	changes := &nodeChanges{groups: w.groups, last: map[types.UID]*corev1.Node{}}
+	recorder, err := trial.StartRecorder(ctx, w.sources(s.ID), "", s.ID, func(event watch.Event) bool {
+		if pod, isPod := event.Object.(*corev1.Pod); isPod {
+			return pod.Namespace == s.ID || pod.Spec.NodeName != ""
+		}
+		return changes.matters(event)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer recorder.Stop()
+	defer func() {
+		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		err = errors.Join(err, w.player.Clear(clearing, s))
+	}()
+	existing, err := w.awaitQuiet(ctx, recorder, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	j := &judgement{world: w, recorder: recorder, judge: newJudge(ctx, w.groups, existing)}
+	err = w.player.Play(ctx, s, j.rest)
+	w.counted = j.judge.total
+	return j.violations, err
+}
+
+func (w *world) shrinker() *trial.Shrinker {
+	return &trial.Shrinker{NewStory: w.newStory, Play: w.play, Limit: w.shrink}
+}
+
+// sources are the objects that the judge looks at. Pods are watched in all namespaces: those of others take room.
+func (w *world) sources(namespace string) []trial.Source {
+	core, resource := w.client.CoreV1(), w.client.ResourceV1()
+	return []trial.Source{
+		trial.NewSource("DeviceClass", resource.DeviceClasses(), resource.DeviceClasses(), metav1.ListOptions{}),
+		trial.NewSource("ResourceSlice", resource.ResourceSlices(), resource.ResourceSlices(), metav1.ListOptions{}),
+		trial.NewSource("ResourceClaim", resource.ResourceClaims(namespace), resource.ResourceClaims(namespace), metav1.ListOptions{}),
+		trial.NewSource("Node", core.Nodes(), core.Nodes(), metav1.ListOptions{}),
+		trial.NewSource("Pod", core.Pods(namespace), core.Pods(metav1.NamespaceAll), metav1.ListOptions{}),
+	}
+}
+
+// nodeChanges tells what happens to nodes of groups from heartbeats, and from what happens to other nodes.
+type nodeChanges struct {
+	groups []*group
+
+	mu   sync.Mutex
+	last map[types.UID]*corev1.Node
+}
+
+func (c *nodeChanges) matters(event watch.Event) bool {
+	node, isNode := event.Object.(*corev1.Node)
+	if !isNode {
+		return true
+	}
+	if !slices.ContainsFunc(c.groups, func(g *group) bool { return g.hasNode(node) }) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.last[node.UID]
+	c.last[node.UID] = node
+	return event.Type == watch.Deleted || last == nil ||
+		!apiequality.Semantic.DeepEqual(last.Spec, node.Spec) || !maps.Equal(last.Labels, node.Labels) || isReady(last) != isReady(node) ||
+		!apiequality.Semantic.DeepEqual(last.Status.Allocatable, node.Status.Allocatable) || (last.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil)
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// listNodes returns the names of the nodes of groups.
+func (w *world) listNodes(ctx context.Context) (map[string]bool, error) {
+	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	names := map[string]bool{}
+	for i := range list.Items {
+		if slices.ContainsFunc(w.groups, func(g *group) bool { return g.hasNode(&list.Items[i]) }) {
+			names[list.Items[i].Name] = true
+		}
+	}
+	return names, nil
+}
+
+// awaitFewNodes waits for the nodes of earlier stories to go. Those that the autoscaler leaves, which is reported already, it
+// deletes: the Pods of the next story would need no new ones.
+func (w *world) awaitFewNodes(ctx context.Context) error {
+	isDeleted := false
+	for began := time.Now(); ; {
+		names, err := w.listNodes(ctx)
+		if err != nil || len(names) <= len(w.nodesBefore) {
+			return err
+		}
+		switch waited := time.Since(began); {
+		case waited > 2*w.settle:
+			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(slices.Sorted(maps.Keys(names)), 3))
+		case waited > w.settle && !isDeleted:
+			isDeleted = true
+			if err := w.deleteNewNodes(ctx, names); err != nil {
+				return err
+			}
+		}
+		if err := trial.Pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteNewNodes deletes those of some nodes that were not there at first.
+func (w *world) deleteNewNodes(ctx context.Context, names map[string]bool) error {
+	for name := range names {
+		if w.nodesBefore[name] {
+			continue
+		}
+		if err := w.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete node %s of an earlier story: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// judgement judges one story while it is played.
+type judgement struct {
+	*world
+
+	recorder   *trial.Recorder
+	judge      *judge
+	violations []drajudge.Violation
+}
+
+// rest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong while nothing
+// happens, as long as the autoscaler may take.
+func (j *judgement) rest(ctx context.Context) error {
+	began := time.Now()
+	for {
+		events, err := j.awaitQuiet(ctx, j.recorder, began)
+		if err != nil {
+			return err
+		}
+		for _, event := range events {
+			j.add(j.judge.observe(ctx, event))
+		}
+		j.add(j.judge.judgeNodes())
+		violations, problems := j.judge.judgeRest(ctx)
+		_, since, err := j.recorder.State()
+		if err != nil {
+			return err
+		}
+		if len(violations)+len(problems) > 0 && since < j.settle {
+			if err := trial.Pause(ctx, min(j.quiet, j.settle-since)); err != nil {
+				return err
+			}
+			continue
+		}
+		j.add(violations)
+		j.judge.closeRest(ctx)
+		if len(problems) > 0 {
+			return fmt.Errorf("judge the autoscaler: %s", problems[0])
+		}
+		return nil
+	}
+}
+
+// add adds violations that count and are not known yet.
+func (j *judgement) add(violations []drajudge.Violation) {
+	for _, v := range violations {
+		isKnown := slices.ContainsFunc(j.violations, func(known drajudge.Violation) bool {
+			return known.Statement.ID == v.Statement.ID && slices.Equal(known.Objects, v.Objects)
+		})
+		if j.only(v.Statement.ID) && !isKnown {
+			j.violations = append(j.violations, v)
+		}
+	}
+}
+
+// awaitQuiet waits until nothing happens any more, and returns what has happened.
+func (w *world) awaitQuiet(ctx context.Context, recorder *trial.Recorder, began time.Time) (drajudge.History, error) {
+	for {
+		if err := w.problem(); err != nil {
+			return nil, err
+		}
+		events, isTaken, err := recorder.TakeQuiet(ctx, w.quiet)
+		if err != nil || isTaken {
+			return events, err
+		}
+		if time.Since(began) > w.timeout {
+			return nil, fmt.Errorf("the cluster did not come to rest within %s", w.timeout)
+		}
+		if err := trial.Pause(ctx, pollInterval); err != nil {
+			return nil, err
+		}
+	}
+}

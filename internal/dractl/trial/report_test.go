@@ -1,0 +1,118 @@
+package trial
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
+	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
+)
+
+// violationOf is of a statement and a Pod or claim.
+func violationOf(id, name string) drajudge.Violation {
+	for _, s := range drajudge.Statements() {
+		if s.ID == id {
+			return drajudge.Violation{
+				Statement: s, ResourceVersion: "7", Objects: []drajudge.Object{{Kind: "ResourceClaim", Namespace: "story-1", Name: name}},
+				Evidence: "device gpu.example.com/node-1/gpu-0 is allocated while claim <a> has it",
+			}
+		}
+	}
+	panic(id)
+}
+
+// reportOfSixStories has a statement of each outcome.
+func reportOfSixStories() *Report {
+	r := &Report{Command: "check-scheduler", Subject: "my-scheduler", Kubernetes: "v1.36.3", FirstSeed: 1}
+	statements, err := ChooseStatements(drajudge.Statements(), "^(device-once|counters-total|pod-placed)$")
+	if err != nil {
+		panic(err)
+	}
+	r.AddStatements(statements)
+	r.Skip(func(id string) bool { return id == "counters-total" }, "the API server does not have the feature")
+	for seed := int64(1); seed <= 6; seed++ {
+		var violations []drajudge.Violation
+		if seed > 1 {
+			violations = append(violations, violationOf("device-once", "a"), violationOf("device-once", "b"))
+		}
+		for _, failed := range r.addStory(seed, violations, time.Second) {
+			failed.Evidence = &Evidence{
+				Seed: seed, Parts: 4, Whole: 40, Plays: 20, Reproduced: true,
+				Seen: "device gpu.example.com/story-node-1/gpu-0 is allocated twice", Story: "steps: []\n", Script: "kubectl create namespace story\n",
+			}
+		}
+	}
+	return r
+}
+
+// TestTables renders each table of the package.
+func TestTables(t *testing.T) {
+	tabletest.Golden(t, map[string]func(out io.Writer) error{
+		"printTable":      func(out io.Writer) error { return reportOfSixStories().printTable(out) },
+		"PrintStatements": func(out io.Writer) error { return PrintStatements(out, output.Table, drajudge.Statements()[:3]) },
+	}, tabletest.Driver)
+}
+
+func TestReportForPrograms(t *testing.T) {
+	t.Parallel()
+	r := reportOfSixStories()
+	var out bytes.Buffer
+	require.NoError(t, output.Value(&out, output.JSON, r))
+	read := Report{Command: r.Command, Subject: r.Subject}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &read))
+	require.Equal(t, *r, read)
+	require.Equal(t, []int64{2, 3, 4, 5, 6}, read.Results[0].Seeds)
+	require.Equal(t, 6, read.Stories)
+
+	out.Reset()
+	require.NoError(t, r.Print(&out, JUnit))
+	var suite suite
+	require.NoError(t, xml.Unmarshal(out.Bytes(), &suite))
+	require.Equal(t, [3]int{3, 1, 1}, [3]int{suite.Tests, suite.Failures, suite.Skipped})
+	outcomes := map[string]bool{}
+	for _, c := range suite.Cases {
+		require.Equal(t, "my-scheduler", c.Class)
+		outcomes[c.Name[:10]] = c.Failure != nil
+		require.Equal(t, c.Name[:8] == "counters", c.Skipped != nil, c.Name)
+	}
+	require.Equal(t, map[string]bool{"device-onc": true, "counters-t": false, "pod-placed": false}, outcomes)
+	require.Contains(t, suite.Cases[0].Failure.Text, "kubectl create namespace story")
+	require.Contains(t, suite.Cases[0].Failure.Message, "claim <a> has it")
+}
+
+func TestDescribeViolations(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "ok", describeViolations(nil))
+	require.Equal(t, "violates device-once, pod-placed", describeViolations([]drajudge.Violation{
+		violationOf("device-once", "a"), violationOf("device-once", "b"), violationOf("pod-placed", "c"),
+	}))
+}
+
+func TestDescribeEvidence(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]Evidence{
+		"story 1, not played again":                      {Seed: 1},
+		"not seen again in 3 plays of story 1":           {Seed: 1, Plays: 3},
+		"4 of 40 parts of story 1 are enough (20 plays)": {Seed: 1, Plays: 20, Reproduced: true, Parts: 4, Whole: 40},
+	} {
+		require.Equal(t, want, e.describe())
+	}
+}
+
+// A command ends with the first story that could not be played, or with no if a statement was violated.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	r := reportOfSixStories()
+	require.ErrorIs(t, r.Conclude(), cli.ErrNegative)
+	r.Problems = []string{"story 3: no scheduler", "story 4: no scheduler"}
+	require.EqualError(t, r.Conclude(), "2 of 6 stories could not be played to the end: story 3: no scheduler")
+	require.NoError(t, (&Report{}).Conclude())
+}
