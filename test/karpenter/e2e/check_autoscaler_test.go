@@ -26,21 +26,21 @@ func TestCheckAutoscaler(t *testing.T) {
 	w := newWorld(t, cluster.Options{})
 	pool := nodePool{name: "checked", types: "g4dn.xlarge, Standard_NP40s", consolidates: true}
 	w.scene("checked", pool)
-	require.Empty(t, w.check(2, "2m"))
+	require.Empty(t, w.check(1, "2m"))
 
 	pool.consolidates = false
 	w.apply("checked", pool.manifest("checked"))
-	require.Equal(t, []string{"node-removed"}, w.check(1, "30s"))
+	require.Equal(t, []string{"node-removed"}, w.check(2, "30s"))
 }
 
-// check plays stories, and returns the statements that Karpenter violates.
-func (w *world) check(seeds int, settle string) []string {
+// check plays a story, and returns the statements that Karpenter violates.
+func (w *world) check(seed int, settle string) []string {
 	w.Helper()
 	programs, err := sidecar.Programs()
 	require.NoError(w, err)
 	groups := ""
 	arguments := []string{
-		"check-autoscaler", "--kubeconfig", w.cluster.Kubeconfig(), "-o", "json", "--seeds", fmt.Sprint(seeds), "--settle", settle, "--shrink", "0",
+		"check-autoscaler", "--kubeconfig", w.cluster.Kubeconfig(), "-o", "json", "--seeds", "1", "--seed", fmt.Sprint(seed), "--settle", settle, "--shrink", "0",
 	}
 	for instanceType, profile := range checkedTypes {
 		groups += fmt.Sprintf("---\n{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {scene: checked, node.kubernetes.io/instance-type: %s}}}\n",
