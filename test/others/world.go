@@ -113,15 +113,23 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	return w, nil
 }
 
-// writeViewPatch writes the configuration by which kwok finds the programs of the container view, as users
-// install it.
+// writeViewPatch writes the configuration by which kwok runs the cat of the container view, which shows files of
+// the container. env is kwok's own: specs look for variables between those that every image sets.
 func writeViewPatch(view string) (file string, err error) {
+	programs := filepath.Join(view, "programs")
+	if err := os.Mkdir(programs, 0o755); err != nil {
+		return "", fmt.Errorf("make the folder of kwok's programs: %w", err)
+	}
+	cat := fmt.Appendf(nil, "#!/bin/sh\nPATH=%q exec %q \"$@\"\n", os.Getenv("PATH"), filepath.Join(view, "bin", "cat"))
+	if err := os.WriteFile(filepath.Join(programs, "cat"), cat, 0o755); err != nil {
+		return "", fmt.Errorf("write a program for kwok: %w", err)
+	}
 	file = filepath.Join(view, "kwokctl.yaml")
 	err = os.WriteFile(file, fmt.Appendf(nil, `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokctlConfiguration
 componentsPatches:
 - {name: kwok-controller, extraEnvs: [{name: PATH, value: %q}]}
-`, filepath.Join(view, "bin")+":"+os.Getenv("PATH")), 0o600)
+`, programs+":"+os.Getenv("PATH")), 0o600)
 	if err != nil {
 		return "", fmt.Errorf("write the configuration of kwok: %w", err)
 	}
