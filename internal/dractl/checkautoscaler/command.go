@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
@@ -77,7 +75,7 @@ The exit code is 1 if a statement was violated.`,
 		Args: trial.CommandArguments,
 		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
-	c.output.AddTo(made, output.Table, output.JSON, trial.JUnit)
+	c.output.AddTo(made, output.Table, output.JSON, output.JUnit)
 	c.files.AddTo(made, "groups of nodes: Nodes with ResourcePoolTemplates or ResourceSlices")
 	c.cluster.AddTo(made)
 	flags := made.Flags()
@@ -147,18 +145,9 @@ func (c *command) checkArguments(arguments []string) error {
 
 // newWorld looks at the cluster, and reads the groups.
 func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func() error, chosen []drajudge.Statement) (*world, *Report, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	config, client, version, err := trial.Connect(kubeconfig)
 	if err != nil {
 		return nil, nil, err
-	}
-	version, err := client.Discovery().ServerVersion()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the version of the API server: %w", err)
 	}
 	player, err := story.NewPlayer(config)
 	if err != nil {
@@ -177,5 +166,5 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 	if w.nodesBefore, err = w.listNodes(ctx); err != nil {
 		return nil, nil, err
 	}
-	return w, newReport(groups, version.GitVersion, c.first, chosen), nil
+	return w, newReport(groups, version, c.first, chosen), nil
 }

@@ -100,7 +100,7 @@ skipped   stops   ends        KEP      no <b>
     ]
 }
 `,
-		junit: `<?xml version="1.0" encoding="UTF-8"?>
+		output.JUnit: `<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="check-driver a.example.com" tests="3" failures="1" skipped="1">
   <testcase name="stops: ends" classname="a.example.com" time="1.5"></testcase>
   <testcase name="stops: ends" classname="a.example.com" time="0">

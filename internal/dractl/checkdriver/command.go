@@ -86,7 +86,7 @@ The exit code is 1 if a statement failed.`,
 		},
 		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
-	c.output.AddTo(made, output.Table, output.JSON, junit)
+	c.output.AddTo(made, output.Table, output.JSON, output.JUnit)
 	flags := made.Flags()
 	flags.StringVar(&c.programs, "control-plane", "", "directory with etcd and kube-apiserver, to start a cluster; default: $"+assets+" where there is no kubeconfig")
 	flags.StringVar(&c.driver, "driver", "", "name that the driver must register; default: the first that registers")

@@ -1,9 +1,7 @@
 package checkdriver
 
 import (
-	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -17,9 +15,6 @@ const (
 	outcomeFailed  = "FAILED"
 	outcomeSkipped = "skipped"
 )
-
-// junit is the format that CI systems read.
-const junit output.Format = "junit"
 
 // Result is the outcome of a statement.
 type Result struct {
@@ -68,14 +63,11 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 	switch format {
 	case output.JSON:
 		return output.Value(out, format, r)
-	case junit:
-		s := suite{
-			Name: "check-driver " + r.Driver, Tests: len(r.Results), Failures: r.countOutcome(outcomeFailed), Skipped: r.countOutcome(outcomeSkipped),
-			Output: strings.Join(r.Output, "\n"),
-		}
+	case output.JUnit:
+		s := output.Suite{Name: "check-driver " + r.Driver, Output: strings.Join(r.Output, "\n")}
 		for _, result := range r.Results {
-			made := testcase{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
-			why := &reason{joinLines(result.Seen), result.Source + ": " + result.Seen}
+			made := output.Case{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
+			why := &output.Reason{Message: joinLines(result.Seen), Text: result.Source + ": " + result.Seen}
 			switch result.Outcome {
 			case outcomeFailed:
 				made.Failure = why
@@ -84,12 +76,7 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 			}
 			s.Cases = append(s.Cases, made)
 		}
-		text, err := xml.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return fmt.Errorf("encode JUnit report: %w", err)
-		}
-		_, err = fmt.Fprintf(out, "%s%s\n", xml.Header, text)
-		return err
+		return s.Print(out)
 	}
 	rows := output.Rows{Columns: []output.Column{{Name: "result"}, {Name: "id"}, {Name: "statement"}, {Name: "source"}, {Name: "seen"}}}
 	for _, result := range r.Results {
@@ -102,27 +89,4 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 func joinLines(text string) string {
 	text, _, _ = strings.Cut(text, "; its last lines:\n")
 	return strings.ReplaceAll(text, "\n", "; ")
-}
-
-type suite struct {
-	XMLName  xml.Name   `xml:"testsuite"`
-	Name     string     `xml:"name,attr"`
-	Tests    int        `xml:"tests,attr"`
-	Failures int        `xml:"failures,attr"`
-	Skipped  int        `xml:"skipped,attr"`
-	Cases    []testcase `xml:"testcase"`
-	Output   string     `xml:"system-out,omitempty"`
-}
-
-type testcase struct {
-	Name    string  `xml:"name,attr"`
-	Class   string  `xml:"classname,attr"`
-	Seconds float64 `xml:"time,attr"`
-	Failure *reason `xml:"failure"`
-	Skipped *reason `xml:"skipped"`
-}
-
-type reason struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
 }

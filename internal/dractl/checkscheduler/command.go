@@ -10,8 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
@@ -77,7 +75,7 @@ The exit code is 1 if a statement was violated.`,
 		Args: trial.CommandArguments,
 		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
-	c.output.AddTo(made, output.Table, output.JSON, trial.JUnit)
+	c.output.AddTo(made, output.Table, output.JSON, output.JUnit)
 	flags := made.Flags()
 	flags.StringVar(&c.scheduler, "scheduler-name", corev1.DefaultSchedulerName, "name of the scheduler, as in the Pods' spec.schedulerName")
 	flags.IntVar(&c.seeds, "seeds", 20, "how many stories to play")
@@ -137,18 +135,9 @@ func (c *command) checkArguments(arguments []string) error {
 
 // newWorld looks at the cluster.
 func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func() error, statements []drajudge.Statement) (*world, *Report, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	config, client, version, err := trial.Connect(kubeconfig)
 	if err != nil {
 		return nil, nil, err
-	}
-	version, err := client.Discovery().ServerVersion()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the version of the API server: %w", err)
 	}
 	features, err := story.DetectFeatures(ctx, client)
 	if err != nil {
@@ -170,5 +159,5 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 			s.UseScheduler(c.scheduler)
 			return s
 		},
-	}, newReport(c.scheduler, version.GitVersion, c.first, features, statements), nil
+	}, newReport(c.scheduler, version, c.first, features, statements), nil
 }

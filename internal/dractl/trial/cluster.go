@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
@@ -117,6 +120,24 @@ func (c *Cluster) find(ctx context.Context, folder string, hasCommand bool) (kub
 		return "", nil, nil, errors.Join(err, started.Stop())
 	}
 	return started.Kubeconfig, started.Err, started.Stop, nil
+}
+
+// Connect makes a client without a limit on requests, and returns the version of the API server with it.
+func Connect(kubeconfig string) (config *rest.Config, client kubernetes.Interface, version string, err error) {
+	config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	client, err = kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("make a client: %w", err)
+	}
+	served, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("read the version of the API server: %w", err)
+	}
+	return config, client, served.GitVersion, nil
 }
 
 // startScheduler starts kube-scheduler with a short backoff, so that a Pod that does not fit any more is known soon.

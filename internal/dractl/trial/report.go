@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
@@ -18,9 +17,6 @@ const (
 	outcomeFailed  = "FAILED"
 	outcomeSkipped = "skipped"
 )
-
-// JUnit is the format that CI systems read.
-const JUnit output.Format = "junit"
 
 // Result is the outcome of a statement.
 type Result struct {
@@ -100,7 +96,7 @@ func (r *Report) countOutcome(outcome string) int {
 
 // Print prints the report as a table with the evidence, or as JUnit.
 func (r *Report) Print(out io.Writer, format output.Format) error {
-	if format == JUnit {
+	if format == output.JUnit {
 		return r.printJUnit(out)
 	}
 	if err := r.printTable(out); err != nil {
@@ -148,15 +144,14 @@ func (r *Result) explain() string {
 }
 
 func (r *Report) printJUnit(out io.Writer) error {
-	s := suite{
-		Name:  fmt.Sprintf("%s %s, Kubernetes %s, %d stories from seed %d", r.Command, r.Subject, r.Kubernetes, r.Stories, r.FirstSeed),
-		Tests: len(r.Results), Failures: r.countOutcome(outcomeFailed), Skipped: r.countOutcome(outcomeSkipped), Seconds: r.Seconds,
-		Output: strings.Join(r.Problems, "\n"),
+	s := output.Suite{
+		Name:    fmt.Sprintf("%s %s, Kubernetes %s, %d stories from seed %d", r.Command, r.Subject, r.Kubernetes, r.Stories, r.FirstSeed),
+		Seconds: r.Seconds, Output: strings.Join(r.Problems, "\n"),
 	}
 	for i := range r.Results {
 		result := &r.Results[i]
-		made := testcase{Name: result.ID + ": " + result.Statement, Class: r.Subject}
-		why := &reason{Message: result.Seen, Text: result.Source + ": " + result.Seen}
+		made := output.Case{Name: result.ID + ": " + result.Statement, Class: r.Subject}
+		why := &output.Reason{Message: result.Seen, Text: result.Source + ": " + result.Seen}
 		if result.Evidence != nil {
 			why.Text += "\n" + result.explain()
 		}
@@ -168,33 +163,5 @@ func (r *Report) printJUnit(out io.Writer) error {
 		}
 		s.Cases = append(s.Cases, made)
 	}
-	text, err := xml.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode JUnit report: %w", err)
-	}
-	_, err = fmt.Fprintf(out, "%s%s\n", xml.Header, text)
-	return err
-}
-
-type suite struct {
-	XMLName  xml.Name   `xml:"testsuite"`
-	Name     string     `xml:"name,attr"`
-	Tests    int        `xml:"tests,attr"`
-	Failures int        `xml:"failures,attr"`
-	Skipped  int        `xml:"skipped,attr"`
-	Seconds  float64    `xml:"time,attr"`
-	Cases    []testcase `xml:"testcase"`
-	Output   string     `xml:"system-out,omitempty"`
-}
-
-type testcase struct {
-	Name    string  `xml:"name,attr"`
-	Class   string  `xml:"classname,attr"`
-	Failure *reason `xml:"failure"`
-	Skipped *reason `xml:"skipped"`
-}
-
-type reason struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	return s.Print(out)
 }

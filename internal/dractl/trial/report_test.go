@@ -73,8 +73,8 @@ func TestReportForPrograms(t *testing.T) {
 	require.Equal(t, 6, read.Stories)
 
 	out.Reset()
-	require.NoError(t, r.Print(&out, JUnit))
-	var suite suite
+	require.NoError(t, r.Print(&out, output.JUnit))
+	var suite output.Suite
 	require.NoError(t, xml.Unmarshal(out.Bytes(), &suite))
 	require.Equal(t, [3]int{3, 1, 1}, [3]int{suite.Tests, suite.Failures, suite.Skipped})
 	outcomes := map[string]bool{}
