@@ -2,6 +2,7 @@
 package groupclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -43,6 +44,8 @@ type groups struct {
 
 // NewForConfig makes a client of an API server. All groups share its connections.
 func NewForConfig(config *rest.Config) (Interface, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent()) // which connections send
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)

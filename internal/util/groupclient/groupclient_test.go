@@ -16,6 +16,9 @@ func TestNewForConfig(t *testing.T) {
 	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		paths = append(paths, request.URL.Path)
+		if agent := request.UserAgent(); agent != rest.DefaultKubernetesUserAgent() {
+			t.Errorf("the user agent is %q", agent)
+		}
 		response.Header().Set("Content-Type", "application/json")
 		_, _ = response.Write([]byte(`{"kind": "List", "apiVersion": "v1"}`))
 	}))
