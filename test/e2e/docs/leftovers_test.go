@@ -40,8 +40,9 @@ func listFiles(t *testing.T, checkout string) map[string]string {
 // transient are kinds of which a cluster writes objects by itself.
 var transient = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints", "endpointslices.discovery.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"}
 
-// listObjects are the objects of a cluster that nothing else owns, by their kind and name,
-// each with all that was asked for, and a Node with its conditions.
+// listObjects are the objects of a cluster that nothing else owns or that are about to go, by their kind
+// and name, each with all that was asked for, and a Node with its conditions. Kubernetes keeps Pods of deleted nodes for
+// 40 s, in which another page would list them.
 func listObjects(ctx context.Context, c *cluster.Cluster) (map[string]string, error) {
 	names, err := c.Kubectl(ctx, "api-resources", "--verbs=list,get", "-o", "name")
 	if err != nil {
@@ -58,7 +59,7 @@ func listObjects(ctx context.Context, c *cluster.Cluster) (map[string]string, er
 	}
 	objects := map[string]string{}
 	for _, o := range list.Items {
-		if len(o.GetOwnerReferences()) > 0 {
+		if len(o.GetOwnerReferences()) > 0 && o.GetDeletionTimestamp() == nil {
 			continue
 		}
 		name := strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, " ")

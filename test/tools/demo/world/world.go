@@ -89,10 +89,15 @@ func clusterOptions() (cluster.Options, error) {
 	o := cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		Config:     []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")},
-		ExtraArgs: map[string][]string{cluster.ControllerManager: {
-			"controllers=*,-ttl-controller",          // no kubelet reads the annotation that it writes to each node
-			"kube-api-qps=100", "kube-api-burst=200", // with the default of 20, a minute passes until 300 Pods are gone
-		}},
+		ExtraArgs: map[string][]string{
+			cluster.ControllerManager: {
+				"controllers=*,-ttl-controller",          // no kubelet reads the annotation that it writes to each node
+				"kube-api-qps=100", "kube-api-burst=200", // with the default of 20, a minute passes until 300 Pods are gone
+			},
+			// Without it, kwok's node-initialize removes all addresses of a node that it makes Ready a second time, and
+			// nobody reaches the containers there.
+			cluster.Kwok: {"node-ip=127.0.0.1"},
+		},
 	}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
