@@ -36,8 +36,8 @@ func (o *Observer) checkQuota(claim *resourcev1.ResourceClaim) []Violation {
 }
 
 // hasQuotaFor reports whether another claim would keep its namespace within its quotas of classes.
-func (o *Observer) hasQuotaFor(claim *resourcev1.ResourceClaim) bool {
-	for _, quota := range o.supply.quotas {
+func (s *placeSearch) hasQuotaFor(claim *resourcev1.ResourceClaim) bool {
+	for _, quota := range s.supply.quotas {
 		if quota.Namespace != claim.Namespace {
 			continue
 		}
@@ -47,7 +47,7 @@ func (o *Observer) hasQuotaFor(claim *resourcev1.ResourceClaim) bool {
 				continue
 			}
 			asked := countDevices(claim, class)
-			if total := resource.NewQuantity(asked+o.usedOf(claim.Namespace, name), resource.DecimalSI); asked > 0 && total.Cmp(hard) > 0 {
+			if total := resource.NewQuantity(asked+s.usedOf(claim.Namespace, name), resource.DecimalSI); asked > 0 && total.Cmp(hard) > 0 {
 				return false
 			}
 		}
