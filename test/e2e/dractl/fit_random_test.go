@@ -37,9 +37,6 @@ func TestFitAsTheScheduler(t *testing.T) {
 		if harness.KubernetesMinor() < 36 && (slices.ContainsFunc(s.slices, hasCounters) || slices.ContainsFunc(s.steps, wantsDistinct)) {
 			continue
 		}
-		if harness.KubernetesMinor() < 35 && slices.ContainsFunc(s.slices, isShared) {
-			continue
-		}
 		ran++
 		r.publish(s)
 		for _, step := range s.steps {
@@ -58,12 +55,6 @@ func TestFitAsTheScheduler(t *testing.T) {
 // slice, and the scheduler of 1.35.4 ends with a nil pointer (checkAvailableCounters) on some.
 func hasCounters(slice *resourcev1.ResourceSlice) bool {
 	return len(slice.Spec.SharedCounters) > 0 || slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 })
-}
-
-// isShared reports whether a slice has devices that several claims may have. The scheduler of 1.34.4 ends with an index out of
-// range (CmpRequestOverCapacity) on some.
-func isShared(slice *resourcev1.ResourceSlice) bool {
-	return slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.AllowMultipleAllocations != nil })
 }
 
 // wantsDistinct reports whether a claim has a constraint distinctAttribute. The schedulers before 1.36 compare where values are
