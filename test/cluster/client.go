@@ -18,7 +18,7 @@ type adminClient struct {
 	http   http.Client
 }
 
-func (c *Cluster) adminClient() (*adminClient, error) {
+func newAdminClient(c *Cluster) (*adminClient, error) {
 	apiServer, err := c.componentByName(APIServer)
 	if err != nil {
 		return nil, err
@@ -55,4 +55,13 @@ func (a *adminClient) isServed(ctx context.Context, path string) bool {
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode == http.StatusOK
+}
+
+// canCreatePods says whether a Pod could be created: without its default ServiceAccount,
+// which the controller manager makes, a namespace takes none.
+func (a *adminClient) canCreatePods(ctx context.Context, o Options) bool {
+	if !a.isServed(ctx, "/readyz") {
+		return false
+	}
+	return o.isDisabled(ControllerManager) || a.isServed(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 }

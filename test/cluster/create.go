@@ -121,7 +121,7 @@ var errGaveUp = errors.New("ended again and again")
 // the API server takes too long to start, as it may on a busy machine, and nobody
 // else would start them again.
 func (c *Cluster) waitReady(ctx context.Context) error {
-	api, err := c.adminClient()
+	api, err := newAdminClient(c)
 	if err != nil {
 		return err
 	}
@@ -143,17 +143,8 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 				return false, err
 			}
 		}
-		return c.canCreatePods(ctx, api), nil
+		return api.canCreatePods(ctx, c.options), nil
 	})
-}
-
-// canCreatePods says whether a Pod could be created: without its default ServiceAccount,
-// which the controller manager makes, a namespace takes none.
-func (c *Cluster) canCreatePods(ctx context.Context, api *adminClient) bool {
-	if !api.isServed(ctx, "/readyz") {
-		return false
-	}
-	return c.options.isDisabled(ControllerManager) || api.isServed(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 }
 
 // lastLines returns the last lines of a log.

@@ -46,7 +46,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 func (c *Cluster) StopAfter(t testing.TB) {
 	t.Helper()
 	if t.Failed() {
-		c.recordObjects(t)
+		recordObjects(t, c)
 		c.keepLogs(t)
 	}
 	if err := c.Stop(); err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) StopAfter(t testing.TB) {
 
 // recordObjects writes the state of the cluster beside the logs: what a test waited for
 // in vain is seldom in a log.
-func (c *Cluster) recordObjects(t testing.TB) {
+func recordObjects(t testing.TB, c *Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -165,8 +165,8 @@ func (c *Cluster) resumeCluster(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	api, err := c.adminClient()
-	if err == nil && c.firstEnded(slices.Collect(maps.Keys(pids))...) == nil && c.canCreatePods(ctx, api) {
+	api, err := newAdminClient(c)
+	if err == nil && c.firstEnded(slices.Collect(maps.Keys(pids))...) == nil && api.canCreatePods(ctx, c.options) {
 		return nil
 	}
 	step := progress.Start(out, "Starting cluster "+c.Name()+" again, with all that is in it")
