@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,27 +12,24 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
 // command is what the user asks for.
 type command struct {
-	streams    cli.Streams
-	cluster    trial.Cluster
-	output     output.Flag
-	files      documents.Files
-	only       string
-	first      int64
-	seeds      int
-	statements bool
-	times      times
+	trial.Options
+
+	files documents.Files
+	quiet time.Duration
 }
 
 // New makes the command.
 func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
-	c := &command{streams: streams, cluster: trial.Cluster{Streams: streams, Reach: reach}}
+	c := &command{Options: trial.Options{
+		Streams: streams, Cluster: trial.Cluster{Streams: streams, Reach: reach}, Seeds: 5,
+		Times: trial.Times{Settle: 2 * time.Minute, Timeout: 10 * time.Minute, Shrink: 15 * time.Minute},
+	}}
 	made := &cobra.Command{
 		Use:   "check-autoscaler -f FILE... [flags] [-- COMMAND [ARG...]]",
 		Short: "Test whether an autoscaler makes and removes nodes as claims need them.",
@@ -75,41 +71,32 @@ The exit code is 1 if a statement was violated.`,
 		Args: trial.CommandArguments,
 		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
-	c.output.AddTo(made, output.Table, output.JSON, output.JUnit)
+	c.AddTo(made, "how long a Pod must wait, or a node be empty, without reason: at least the time after which the autoscaler removes an empty node")
 	c.files.AddTo(made, "groups of nodes: Nodes with ResourcePoolTemplates or ResourceSlices")
-	c.cluster.AddTo(made)
-	flags := made.Flags()
-	flags.IntVar(&c.seeds, "seeds", 5, "how many stories to play")
-	flags.Int64Var(&c.first, "seed", 1, "seed of the first story; each other one has the next number")
-	flags.BoolVar(&c.statements, "statements", false, "list the statements, and play nothing")
-	flags.StringVar(&c.only, "only", "", "regular expression for the ids of statements that count; default: all")
-	flags.DurationVar(&c.times.quiet, "quiet", 10*time.Second, "how long nothing may happen before the cluster counts as at rest: at least the time from a decision of the autoscaler to the node")
-	flags.DurationVar(&c.times.settle, "settle", 2*time.Minute, "how long a Pod must wait, or a node be empty, without reason: at least the time after which the autoscaler removes an empty node")
-	flags.DurationVar(&c.times.timeout, "timeout", 10*time.Minute, "time for the cluster to come to rest")
-	flags.DurationVar(&c.times.shrink, "shrink", 15*time.Minute, "time to shrink a story for each violated statement; 0 leaves it as it is")
+	made.Flags().DurationVar(&c.quiet, "quiet", 10*time.Second, "how long nothing may happen before the cluster counts as at rest: at least the time from a decision of the autoscaler to the node")
 	return made
 }
 
 func (c *command) runCheck(ctx context.Context, arguments []string) error {
-	chosen, err := trial.ChooseStatements(Statements(), c.only)
+	chosen, err := trial.ChooseStatements(Statements(), c.Only)
 	if err != nil {
 		return err
 	}
-	if c.statements {
-		return trial.PrintStatements(c.streams.Out, c.output.Format, chosen)
+	if c.IsList {
+		return trial.PrintStatements(c.Streams.Out, c.Output.Format, chosen)
 	}
 	if err := c.checkArguments(arguments); err != nil {
 		return err
 	}
-	return c.cluster.Use(ctx, arguments, func(kubeconfig string, problem func() error) error {
+	return c.Cluster.Use(ctx, arguments, func(kubeconfig string, problem func() error) error {
 		w, report, err := c.newWorld(ctx, kubeconfig, problem, chosen)
 		if err != nil {
 			return err
 		}
-		run := &trial.Run{Shrinker: *w.shrinker(), Streams: c.streams, First: c.first, Seeds: c.seeds}
 		isCounted := map[int64]bool{}
+		run := c.Run(w.newShrinker())
 		run.Play = func(ctx context.Context, seed int64, without []int) ([]drajudge.Violation, error) {
-			violations, err := w.play(ctx, seed, without)
+			violations, err := w.playStory(ctx, seed, without)
 			if !isCounted[seed] { // what shrinks a story plays it again
 				report.NodesMade, report.NodesEnough = report.NodesMade+w.counted.made, report.NodesEnough+w.counted.enough
 				isCounted[seed] = true
@@ -119,7 +106,7 @@ func (c *command) runCheck(ctx context.Context, arguments []string) error {
 		if err := run.PlayStories(ctx, &report.Report); err != nil {
 			return err
 		}
-		if err := report.print(c.streams.Out, c.output.Format); err != nil {
+		if err := report.printReport(c.Streams.Out, c.Output.Format); err != nil {
 			return err
 		}
 		return report.Conclude()
@@ -131,16 +118,16 @@ func (c *command) checkArguments(arguments []string) error {
 	switch {
 	case len(c.files.Paths) == 0:
 		return errors.New("give the groups of nodes with -f FILE")
-	case c.seeds <= 0:
-		return fmt.Errorf("parse --seeds %d: must be positive", c.seeds)
-	case c.times.timeout <= 0 || c.times.quiet <= 0:
-		return fmt.Errorf("parse --timeout %s and --quiet %s: must be positive", c.times.timeout, c.times.quiet)
-	case c.times.timeout <= c.times.settle:
-		return fmt.Errorf("parse --timeout %s: must be longer than --settle %s", c.times.timeout, c.times.settle)
-	case c.times.settle < 0 || c.times.shrink < 0:
-		return fmt.Errorf("parse --settle %s and --shrink %s: must not be negative", c.times.settle, c.times.shrink)
+	case c.Seeds <= 0:
+		return fmt.Errorf("parse --seeds %d: must be positive", c.Seeds)
+	case c.Timeout <= 0 || c.quiet <= 0:
+		return fmt.Errorf("parse --timeout %s and --quiet %s: must be positive", c.Timeout, c.quiet)
+	case c.Timeout <= c.Settle:
+		return fmt.Errorf("parse --timeout %s: must be longer than --settle %s", c.Timeout, c.Settle)
+	case c.Settle < 0 || c.Shrink < 0:
+		return fmt.Errorf("parse --settle %s and --shrink %s: must not be negative", c.Settle, c.Shrink)
 	}
-	return c.cluster.Check(arguments)
+	return c.Cluster.Check(arguments)
 }
 
 // newWorld looks at the cluster, and reads the groups.
@@ -153,18 +140,15 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 	if err != nil {
 		return nil, nil, err
 	}
-	groups, err := readGroups(ctx, c.streams, c.files, client)
+	groups, err := readGroups(ctx, c.Streams, c.files, client)
 	if err != nil {
 		return nil, nil, err
 	}
 	w := &world{
-		client: client, player: player, groups: groups, problem: problem, times: c.times,
-		only: func(id string) bool {
-			return slices.ContainsFunc(chosen, func(s drajudge.Statement) bool { return s.ID == id })
-		},
+		client: client, player: player, groups: groups, problem: problem, quiet: c.quiet, Times: c.Times, statements: chosen,
 	}
 	if w.nodesBefore, err = w.listNodes(ctx); err != nil {
 		return nil, nil, err
 	}
-	return w, newReport(groups, version, c.first, chosen), nil
+	return w, newReport(groups, version, c.First, chosen), nil
 }

@@ -3,24 +3,19 @@ package checkautoscaler
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial/trialtest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 )
 
@@ -33,7 +28,7 @@ const (
 
 // fake is a cluster with a scheduler and an autoscaler, which are right but for what the fields say.
 type fake struct {
-	*apitest.Server
+	trialtest.Cluster
 
 	groups []*group
 	// ignoresDevices makes a node for each Pod that waits, makesTwo two nodes instead of one, and makesNone none.
@@ -47,14 +42,11 @@ type fake struct {
 	// minimum is how many nodes of the first group are always there.
 	minimum int
 
-	// turn is of the cluster or of the story.
-	turn sync.Mutex
 	made int
 	// emptySince are the nodes without Pods, and servedPods the Pods that got a node though they fit none.
 	emptySince map[string]time.Time
 	madeAt     map[string]time.Time
 	servedPods map[types.UID]bool
-	plays      int
 }
 
 // run runs the cluster until ctx ends.
@@ -63,11 +55,11 @@ func (f *fake) run(ctx context.Context) {
 		f.makeNode(f.groups[0])
 	}
 	for trial.Pause(ctx, tick) == nil {
-		f.turn.Lock()
+		f.Turn.Lock()
 		f.schedulePods()
 		f.makeNodes()
 		f.removeNodes()
-		f.turn.Unlock()
+		f.Turn.Unlock()
 	}
 }
 
@@ -83,7 +75,7 @@ func (f *fake) waitingPods() []*corev1.Pod {
 
 func (f *fake) pods() []*corev1.Pod {
 	list, err := f.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	var pods []*corev1.Pod
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
@@ -94,7 +86,7 @@ func (f *fake) pods() []*corev1.Pod {
 
 func (f *fake) nodes() []corev1.Node {
 	list, err := f.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	return list.Items
 }
 
@@ -304,7 +296,7 @@ func (f *fake) disturb(node *corev1.Node, pods []*corev1.Pod) {
 		return
 	}
 	for _, pod := range pods { // as the garbage collector of Pods does
-		deleteObject[corev1.Pod](f, pod.Namespace, pod.Name)
+		trialtest.DeleteObject[corev1.Pod](context.Background(), &f.Cluster, pod.Namespace, pod.Name)
 	}
 }
 
@@ -328,105 +320,10 @@ func (f *fake) removeNode(name string) {
 func (f *fake) removeSlices() {
 	nodes := f.nodes()
 	list, err := f.ResourceV1().ResourceSlices().List(context.Background(), metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	for i := range list.Items {
 		if !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Name == *list.Items[i].Spec.NodeName }) {
 			f.Remove(&list.Items[i])
 		}
 	}
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-// Play implements player.
-func (f *fake) Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error {
-	f.plays++
-	for i := range s.Steps {
-		f.applyStep(s, &s.Steps[i])
-		if s.Steps[i].Rest {
-			if err := rest(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (f *fake) applyStep(s *story.Story, step *story.Step) {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	for _, object := range step.Create {
-		f.Add(typed(object))
-	}
-	for _, deletion := range step.Delete {
-		switch deletion.Kind {
-		case "Pod":
-			deleteObject[corev1.Pod](f, s.ID, deletion.Name)
-		case "ResourceClaim":
-			deleteObject[resourcev1.ResourceClaim](f, s.ID, deletion.Name)
-		}
-	}
-}
-
-// deleteObject deletes an object. The fake API server gives what it deletes no new version, so a write comes first.
-func deleteObject[T any, P apitest.Object[T]](f *fake, namespace, name string) {
-	list := f.storyObjects()
-	if !slices.ContainsFunc(list, func(object runtime.Object) bool {
-		_, isKind := object.(P)
-		return isKind && object.(metav1.Object).GetName() == name
-	}) {
-		return
-	}
-	apitest.Edit(f.Server, namespace, name, func(object P) { object.SetDeletionTimestamp(new(metav1.Now())) })
-	f.Remove(apitest.Get[T, P](f.Server, namespace, name))
-}
-
-// typed is an object with its UID.
-func typed(object story.Object) runtime.Object {
-	text, err := json.Marshal(object)
-	must(err)
-	made, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
-	must(err)
-	accessor, err := meta.Accessor(made)
-	must(err)
-	accessor.SetUID(types.UID(uuid.NewString()))
-	return made
-}
-
-// Clear implements player.
-func (f *fake) Clear(context.Context, *story.Story) error {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	for _, object := range f.storyObjects() {
-		f.Remove(object)
-	}
-	return nil
-}
-
-// storyObjects are all objects with the label of stories that the cluster looks at.
-func (f *fake) storyObjects() []runtime.Object {
-	var found []runtime.Object
-	ctx := context.Background()
-	collect := func(list runtime.Object, err error) {
-		must(err)
-		must(meta.EachListItem(list, func(object runtime.Object) error {
-			if object.(metav1.Object).GetLabels()[story.Label] != "" {
-				found = append(found, object)
-			}
-			return nil
-		}))
-	}
-	pods, err := f.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	collect(pods, err)
-	claims, err := f.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
-	collect(claims, err)
-	classes, err := f.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{})
-	collect(classes, err)
-	namespaces, err := f.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	collect(namespaces, err)
-	return found
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -16,9 +15,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
-
-// mostCounted is the number of Pods up to which the judge computes how many nodes are enough.
-const mostCounted = 8
 
 // judge judges what an autoscaler makes of a story. It divides time by the states of rest: the nodes that are made between
 // two of them are for the Pods that waited in between.
@@ -71,7 +67,7 @@ func newJudge(ctx context.Context, groups []*group, existing drajudge.History) *
 		pods: map[types.UID]*corev1.Pod{}, nodes: map[string]*madeNode{}, slices: map[string]*resourcev1.ResourceSlice{}, emptyBefore: map[*group]int{}, demands: map[types.UID]*demand{},
 	}
 	for _, event := range existing {
-		j.observe(ctx, event)
+		j.observeEvent(ctx, event)
 	}
 	for _, node := range j.nodes {
 		node.isOld = true
@@ -83,8 +79,8 @@ func newJudge(ctx context.Context, groups []*group, existing drajudge.History) *
 	return j
 }
 
-// observe takes the next event, in the order of resource versions.
-func (j *judge) observe(ctx context.Context, event drajudge.Event) []drajudge.Violation {
+// observeEvent takes the next event, in the order of resource versions.
+func (j *judge) observeEvent(ctx context.Context, event drajudge.Event) []drajudge.Violation {
 	j.observer.Observe(ctx, event)
 	if accessor, isObject := event.Object.(metav1.Object); isObject {
 		j.version = accessor.GetResourceVersion()
@@ -123,7 +119,7 @@ func (j *judge) observeNode(node *corev1.Node, isDeleted bool) []drajudge.Violat
 			return nil
 		}
 		slices.Sort(users)
-		return []drajudge.Violation{j.violation(nodeKept, nameNode(node), "node %s of group %s is gone, and %s ran there with claims", node.Name, known.group.Node.Name, strings.Join(users, ", "))}
+		return []drajudge.Violation{j.newViolation(nodeKept, nameNode(node), "node %s of group %s is gone, and %s ran there with claims", node.Name, known.group.Node.Name, strings.Join(users, ", "))}
 	}
 	if known != nil && known.UID == node.UID {
 		known.Node = node
@@ -153,7 +149,7 @@ func (j *judge) observePod(pod *corev1.Pod, isDeleted bool) []drajudge.Violation
 		d.pod = pod
 	}
 	if isEvicted(pod) && isProtected(pod) && (known == nil || !isEvicted(known)) {
-		return []drajudge.Violation{j.violation(nodeKept, namePod(pod), "Pod %s was evicted from node %s, where it has claims", pod.Name, pod.Spec.NodeName)}
+		return []drajudge.Violation{j.newViolation(nodeKept, namePod(pod), "Pod %s was evicted from node %s, where it has claims", pod.Name, pod.Spec.NodeName)}
 	}
 	return nil
 }
@@ -206,11 +202,11 @@ func (j *judge) judgeNodes() []drajudge.Violation {
 		slices.Sort(names)
 		switch {
 		case len(names) == 0:
-			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "node %s was made in group %s, and no Pod waited", node.Name, node.group.Node.Name))
+			violations = append(violations, j.newViolation(nodeNeeded, nameNode(node.Node), "node %s was made in group %s, and no Pod waited", node.Name, node.group.Node.Name))
 		case !isUseful:
-			violations = append(violations, j.violation(nodeFits, nameNode(node.Node), "node %s was made in group %s, and none of the Pods that waited fits it: %s", node.Name, node.group.Node.Name, strings.Join(names, ", ")))
+			violations = append(violations, j.newViolation(nodeFits, nameNode(node.Node), "node %s was made in group %s, and none of the Pods that waited fits it: %s", node.Name, node.group.Node.Name, strings.Join(names, ", ")))
 		case i >= fitting*(fitting+1)/2:
-			violations = append(violations, j.violation(nodeNeeded, nameNode(node.Node), "node %s is new node %d, and only %d Pods waited that fit a group", node.Name, i+1, fitting))
+			violations = append(violations, j.newViolation(nodeNeeded, nameNode(node.Node), "node %s is new node %d, and only %d Pods waited that fit a group", node.Name, i+1, fitting))
 		}
 	}
 	return violations
@@ -235,7 +231,7 @@ func (j *judge) judgeRest(ctx context.Context) (violations []drajudge.Violation,
 		}
 		for _, node := range empty[g] {
 			if !node.isOld {
-				violations = append(violations, j.violation(nodeRemoved, nameNode(node.Node), "node %s is empty, and group %s had %d empty nodes before", node.Name, g.Node.Name, j.emptyBefore[g]))
+				violations = append(violations, j.newViolation(nodeRemoved, nameNode(node.Node), "node %s is empty, and group %s had %d empty nodes before", node.Name, g.Node.Name, j.emptyBefore[g]))
 			}
 		}
 	}
@@ -264,7 +260,7 @@ func (j *judge) judgeWaiting(ctx context.Context) (violations []drajudge.Violati
 		for _, g := range d.groups {
 			names = append(names, g.Node.Name)
 		}
-		violations = append(violations, j.violation(nodeMade, namePod(pod), "Pod %s waits, and fits a new node of group %s", pod.Name, strings.Join(names, " or ")))
+		violations = append(violations, j.newViolation(nodeMade, namePod(pod), "Pod %s waits, and fits a new node of group %s", pod.Name, strings.Join(names, " or ")))
 	}
 	return violations, problems
 }
@@ -311,51 +307,7 @@ func (j *judge) closeRest(ctx context.Context) {
 	})
 }
 
-// countEnough returns how many new nodes would have been enough for the Pods that have waited since the last rest and got a
-// new node. It looks at all ways to put Pods together, so there must not be many.
-func (j *judge) countEnough(ctx context.Context) (count int, isKnown bool) {
-	isNew := map[string]bool{}
-	for _, node := range j.made {
-		isNew[node.Name] = true
-	}
-	var demands []*demand
-	for _, d := range j.demands {
-		if isNew[d.pod.Spec.NodeName] {
-			demands = append(demands, d)
-		}
-	}
-	if len(demands) > mostCounted {
-		return 0, false
-	}
-	// fewest has the number of nodes for each set of Pods, of which each is a bit.
-	fewest := make([]int, 1<<len(demands))
-	for set := uint(1); set < uint(len(fewest)); set++ {
-		fewest[set] = len(demands)
-		first := uint(1) << bits.TrailingZeros(set)
-		for together := set; together > 0; together = (together - 1) & set {
-			if together&first != 0 && fewest[set&^together]+1 < fewest[set] && j.fitTogether(ctx, demands, together) {
-				fewest[set] = fewest[set&^together] + 1
-			}
-		}
-	}
-	return fewest[len(fewest)-1], true
-}
-
-// fitTogether reports whether a new node of some group has room for a set of Pods.
-func (j *judge) fitTogether(ctx context.Context, demands []*demand, set uint) bool {
-	var pods []*corev1.Pod
-	for i, d := range demands {
-		if set&(1<<i) != 0 {
-			pods = append(pods, d.pod)
-		}
-	}
-	return slices.ContainsFunc(j.groups, func(g *group) bool {
-		fits, _ := g.Fits(ctx, j.observer, pods...)
-		return fits
-	})
-}
-
-func (j *judge) violation(s drajudge.Statement, object drajudge.Object, evidence string, arguments ...any) drajudge.Violation {
+func (j *judge) newViolation(s drajudge.Statement, object drajudge.Object, evidence string, arguments ...any) drajudge.Violation {
 	return drajudge.Violation{Statement: s, ResourceVersion: j.version, Objects: []drajudge.Object{object}, Evidence: fmt.Sprintf(evidence, arguments...)}
 }
 

@@ -30,7 +30,7 @@ func newReport(groups []*group, kubernetes string, first int64, chosen []drajudg
 	return r
 }
 
-func (r *Report) print(out io.Writer, format output.Format) error {
+func (r *Report) printReport(out io.Writer, format output.Format) error {
 	if format == output.JSON {
 		return output.Value(out, format, r)
 	}

@@ -31,36 +31,20 @@ const (
 	cleanUp = time.Minute
 )
 
-// player applies the steps of stories to a cluster. A story.Player is one.
-type player interface {
-	Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error
-	Clear(ctx context.Context, s *story.Story) error
-}
-
-// times are the limits of a check.
-type times struct {
-	// quiet is how long nothing may happen before a cluster counts as at rest.
-	quiet time.Duration
-	// settle is how long a violation at rest must last.
-	settle time.Duration
-	// timeout is the time that a cluster has to come to rest.
-	timeout time.Duration
-	// shrink is the time to shrink a story.
-	shrink time.Duration
-}
-
 // world is the cluster in which stories are played.
 type world struct {
 	client kubernetes.Interface
-	player player
+	player trial.Player
 	groups []*group
 	// nodesBefore are the nodes of groups that were there at first.
 	nodesBefore map[string]bool
-	// only says which statements count.
-	only func(id string) bool
+	// statements are those that count.
+	statements []drajudge.Statement
 	// problem returns why a program of the cluster has ended.
 	problem func() error
-	times
+	// quiet is how long nothing may happen before a cluster counts as at rest.
+	quiet time.Duration
+	trial.Times
 
 	// counted is of the last play.
 	counted counts
@@ -68,9 +52,9 @@ type world struct {
 
 func (w *world) newStory(id string, seed int64) *story.Story { return newStory(id, seed, w.groups) }
 
-// play plays a story without some of its parts, and returns what it violates, even if it could not be played to the
+// playStory plays a story without some of its parts, and returns what it violates, even if it could not be played to the
 // end. Nodes may be left of it.
-func (w *world) play(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
+func (w *world) playStory(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
 	w.counted = counts{}
 	// Other IDs each time: deleting a namespace takes a while.
 	s := w.newStory("story-"+uuid.NewString()[:8], seed).Without(without)
@@ -78,7 +62,7 @@ func (w *world) play(ctx context.Context, seed int64, without []int) (violations
 		return nil, err
 	}
 	changes := &nodeChanges{groups: w.groups, last: map[types.UID]*corev1.Node{}}
-	recorder, err := trial.StartRecorder(ctx, w.sources(s.ID), "", s.ID, func(event watch.Event) bool {
+	recorder, err := trial.StartRecorder(ctx, w.listSources(s.ID), "", s.ID, func(event watch.Event) bool {
 		if pod, isPod := event.Object.(*corev1.Pod); isPod {
 			return pod.Namespace == s.ID || pod.Spec.NodeName != ""
 		}
@@ -98,17 +82,17 @@ func (w *world) play(ctx context.Context, seed int64, without []int) (violations
 		return nil, err
 	}
 	j := &judgement{world: w, recorder: recorder, judge: newJudge(ctx, w.groups, existing)}
-	err = w.player.Play(ctx, s, j.rest)
+	err = w.player.Play(ctx, s, j.judgeAtRest)
 	w.counted = j.judge.total
 	return j.violations, err
 }
 
-func (w *world) shrinker() *trial.Shrinker {
-	return &trial.Shrinker{NewStory: w.newStory, Play: w.play, Limit: w.shrink}
+func (w *world) newShrinker() *trial.Shrinker {
+	return &trial.Shrinker{NewStory: w.newStory, Play: w.playStory, Limit: w.Shrink}
 }
 
-// sources are the objects that the judge looks at. Pods are watched in all namespaces: those of others take room.
-func (w *world) sources(namespace string) []trial.Source {
+// listSources are the objects that the judge looks at. Pods are watched in all namespaces: those of others take room.
+func (w *world) listSources(namespace string) []trial.Source {
 	core, resource := w.client.CoreV1(), w.client.ResourceV1()
 	return []trial.Source{
 		trial.NewSource("DeviceClass", resource.DeviceClasses(), resource.DeviceClasses(), metav1.ListOptions{}),
@@ -175,9 +159,9 @@ func (w *world) awaitFewNodes(ctx context.Context) error {
 			return err
 		}
 		switch waited := time.Since(began); {
-		case waited > 2*w.settle:
+		case waited > 2*w.Settle:
 			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(slices.Sorted(maps.Keys(names)), 3))
-		case waited > w.settle && !isDeleted:
+		case waited > w.Settle && !isDeleted:
 			isDeleted = true
 			if err := w.deleteNewNodes(ctx, names); err != nil {
 				return err
@@ -211,9 +195,9 @@ type judgement struct {
 	violations []drajudge.Violation
 }
 
-// rest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong while nothing
+// judgeAtRest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong while nothing
 // happens, as long as the autoscaler may take.
-func (j *judgement) rest(ctx context.Context) error {
+func (j *judgement) judgeAtRest(ctx context.Context) error {
 	began := time.Now()
 	for {
 		events, err := j.awaitQuiet(ctx, j.recorder, began)
@@ -221,7 +205,7 @@ func (j *judgement) rest(ctx context.Context) error {
 			return err
 		}
 		for _, event := range events {
-			j.add(j.judge.observe(ctx, event))
+			j.add(j.judge.observeEvent(ctx, event))
 		}
 		j.add(j.judge.judgeNodes())
 		violations, problems := j.judge.judgeRest(ctx)
@@ -229,8 +213,8 @@ func (j *judgement) rest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(violations)+len(problems) > 0 && since < j.settle {
-			if err := trial.Pause(ctx, min(j.quiet, j.settle-since)); err != nil {
+		if len(violations)+len(problems) > 0 && since < j.Settle {
+			if err := trial.Pause(ctx, min(j.quiet, j.Settle-since)); err != nil {
 				return err
 			}
 			continue
@@ -246,14 +230,7 @@ func (j *judgement) rest(ctx context.Context) error {
 
 // add adds violations that count and are not known yet.
 func (j *judgement) add(violations []drajudge.Violation) {
-	for _, v := range violations {
-		isKnown := slices.ContainsFunc(j.violations, func(known drajudge.Violation) bool {
-			return known.Statement.ID == v.Statement.ID && slices.Equal(known.Objects, v.Objects)
-		})
-		if j.only(v.Statement.ID) && !isKnown {
-			j.violations = append(j.violations, v)
-		}
-	}
+	j.violations = append(j.violations, trial.SelectNew(j.violations, violations, j.statements)...)
 }
 
 // awaitQuiet waits until nothing happens any more, and returns what has happened.
@@ -266,8 +243,8 @@ func (w *world) awaitQuiet(ctx context.Context, recorder *trial.Recorder, began 
 		if err != nil || isTaken {
 			return events, err
 		}
-		if time.Since(began) > w.timeout {
-			return nil, fmt.Errorf("the cluster did not come to rest within %s", w.timeout)
+		if time.Since(began) > w.Timeout {
+			return nil, fmt.Errorf("the cluster did not come to rest within %s", w.Timeout)
 		}
 		if err := trial.Pause(ctx, pollInterval); err != nil {
 			return nil, err

@@ -20,6 +20,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial/trialtest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
@@ -78,7 +80,7 @@ func inWorld(t *testing.T, f *fake, test func(ctx context.Context, w *world)) {
 	slices.Reverse(groups) // the fake autoscaler prefers small nodes
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f.Server, f.groups = apitest.New(), groups
+		f.Server, f.MayLackPods, f.groups = apitest.New(), true, groups
 		f.emptySince, f.madeAt, f.servedPods = map[string]time.Time{}, map[string]time.Time{}, map[types.UID]bool{}
 		ended := make(chan struct{})
 		go func() {
@@ -88,27 +90,17 @@ func inWorld(t *testing.T, f *fake, test func(ctx context.Context, w *world)) {
 		synctest.Wait()
 		w := &world{
 			client: f, player: f, groups: groups,
-			only: func(string) bool { return true }, problem: func() error { return nil },
-			times: times{quiet: 10 * time.Second, settle: 2 * time.Minute, timeout: 10 * time.Minute, shrink: 100 * time.Hour},
+			statements: Statements(), problem: func() error { return nil }, quiet: 10 * time.Second,
+			Times: trial.Times{Settle: 2 * time.Minute, Timeout: 10 * time.Minute, Shrink: 100 * time.Hour},
 		}
 		var err error
 		w.nodesBefore, err = w.listNodes(ctx)
 		require.NoError(t, err)
 		test(ctx, w)
-		require.Empty(t, f.storyObjects(), "left of the stories")
+		require.Empty(t, f.StoryObjects(ctx), "left of the stories")
 		cancel()
 		<-ended
 	})
-}
-
-// ids are the statements that are violated, each once.
-func ids(violations []drajudge.Violation) []string {
-	var found []string
-	for _, v := range violations {
-		found = append(found, v.Statement.ID)
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
 }
 
 // TestPlay plays six stories with each autoscaler. A right one violates nothing, a wrong one only what is wrong with it.
@@ -134,12 +126,12 @@ func TestPlay(t *testing.T) {
 				var violations []drajudge.Violation
 				total := counts{}
 				for seed := range int64(6) {
-					found, err := w.play(ctx, seed, nil)
+					found, err := w.playStory(ctx, seed, nil)
 					require.NoError(t, err)
 					violations = append(violations, found...)
 					total.made, total.enough = total.made+w.counted.made, total.enough+w.counted.enough
 				}
-				require.Equal(t, c.want, ids(violations), "%v", violations)
+				require.Equal(t, c.want, trialtest.IDs(violations), "%v", violations)
 				t.Logf("%d nodes made, %d are enough", total.made, total.enough)
 				if name == "wasteful" {
 					require.Greater(t, total.made, total.enough)
@@ -153,7 +145,7 @@ func TestPlay(t *testing.T) {
 func TestPlayWithoutDriver(t *testing.T) {
 	t.Parallel()
 	inWorld(t, &fake{hasNoDriver: true, ignoresDevices: true, keepsEmpty: true}, func(ctx context.Context, w *world) {
-		_, err := w.play(ctx, 1, nil)
+		_, err := w.playStory(ctx, 1, nil)
 		require.ErrorContains(t, err, "has 0 devices of gpu.example.com, and a node of group small should have 2")
 	})
 }
@@ -174,7 +166,7 @@ func TestShrink(t *testing.T) {
 			t.Parallel()
 			inWorld(t, c.autoscaler, func(ctx context.Context, w *world) {
 				seed := firstViolation(ctx, t, w, c.statement)
-				evidence, err := w.shrinker().Shrink(ctx, seed, c.statement, "")
+				evidence, err := w.newShrinker().Shrink(ctx, seed, c.statement, "")
 				require.NoError(t, err)
 				require.True(t, evidence.Reproduced)
 				smallest, err := story.Read([]byte(evidence.Story))
@@ -189,9 +181,9 @@ func TestShrink(t *testing.T) {
 func firstViolation(ctx context.Context, t *testing.T, w *world, id string) int64 {
 	t.Helper()
 	for seed := range int64(10) {
-		found, err := w.play(ctx, seed, nil)
+		found, err := w.playStory(ctx, seed, nil)
 		require.NoError(t, err)
-		if slices.Contains(ids(found), id) {
+		if slices.Contains(trialtest.IDs(found), id) {
 			return seed
 		}
 	}

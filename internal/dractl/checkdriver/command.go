@@ -190,7 +190,7 @@ func (c *command) tryStatements(ctx context.Context, w *world, chosen []statemen
 		report.Results = append(report.Results, result)
 	}
 	report.Driver = w.driver
-	failed := report.countOutcome(outcomeFailed)
+	failed := report.countOutcome(output.OutcomeFailed)
 	if failed > 0 {
 		report.Output = process.Tail(filepath.Join(w.folder, logFile))
 	}

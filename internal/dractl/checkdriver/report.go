@@ -9,13 +9,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 )
 
-// The outcomes of a statement, as they are shown.
-const (
-	outcomeOK      = "ok"
-	outcomeFailed  = "FAILED"
-	outcomeSkipped = "skipped"
-)
-
 // Result is the outcome of a statement.
 type Result struct {
 	Outcome   string `json:"outcome"`
@@ -37,13 +30,13 @@ type Report struct {
 
 // resultOf is the result of a statement that has returned an error.
 func resultOf(s statement, err error, took time.Duration) Result {
-	r := Result{Outcome: outcomeOK, ID: s.id, Statement: s.says, Source: s.source, Seconds: took.Round(time.Millisecond).Seconds()}
+	r := Result{Outcome: output.OutcomeOK, ID: s.id, Statement: s.says, Source: s.source, Seconds: took.Round(time.Millisecond).Seconds()}
 	if err == nil {
 		return r
 	}
-	r.Outcome, r.Seen = outcomeFailed, err.Error()
+	r.Outcome, r.Seen = output.OutcomeFailed, err.Error()
 	if _, ok := errors.AsType[skipped](err); ok {
-		r.Outcome = outcomeSkipped
+		r.Outcome = output.OutcomeSkipped
 	}
 	return r
 }
@@ -66,15 +59,8 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 	case output.JUnit:
 		s := output.Suite{Name: "check-driver " + r.Driver, Output: strings.Join(r.Output, "\n")}
 		for _, result := range r.Results {
-			made := output.Case{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
-			why := &output.Reason{Message: joinLines(result.Seen), Text: result.Source + ": " + result.Seen}
-			switch result.Outcome {
-			case outcomeFailed:
-				made.Failure = why
-			case outcomeSkipped:
-				made.Skipped = why
-			}
-			s.Cases = append(s.Cases, made)
+			s.Add(output.Case{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}, result.Outcome,
+				&output.Reason{Message: joinLines(result.Seen), Text: result.Source + ": " + result.Seen})
 		}
 		return s.Print(out)
 	}

@@ -11,9 +11,9 @@ import (
 // TestTables renders each table of the package.
 func TestTables(t *testing.T) {
 	r := &Report{Driver: tabletest.Driver, Results: []Result{
-		{Outcome: outcomeOK, ID: "registers", Statement: "the driver registers within 30 seconds of its start", Source: "KEP-4381"},
+		{Outcome: output.OutcomeOK, ID: "registers", Statement: "the driver registers within 30 seconds of its start", Source: "KEP-4381"},
 		{
-			Outcome: outcomeFailed, ID: "unprepares-twice", Statement: "to unprepare a claim that is not prepared succeeds", Source: "kubeletplugin.DRAPlugin",
+			Outcome: output.OutcomeFailed, ID: "unprepares-twice", Statement: "to unprepare a claim that is not prepared succeeds", Source: "kubeletplugin.DRAPlugin",
 			Seen: "unprepare claim default/train: " + tabletest.Driver + " answers: no such claim",
 		},
 	}}

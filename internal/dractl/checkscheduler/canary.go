@@ -34,9 +34,9 @@ type canary struct {
 	timeout time.Duration
 }
 
-// create creates the node and the namespace. An interrupt does not cancel that: the API server may have created
+// createObjects creates the node and the namespace. An interrupt does not cancel that: the API server may have created
 // an object by then, and nobody would delete it.
-func (c *canary) create(ctx context.Context) error {
+func (c *canary) createObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, metav1.CreateOptions{})
@@ -65,8 +65,8 @@ func (c *canary) create(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the node and the namespace, even after ctx has ended.
-func (c *canary) remove(ctx context.Context) error {
+// deleteObjects deletes the node and the namespace, even after ctx has ended.
+func (c *canary) deleteObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	return errors.Join(
@@ -83,9 +83,9 @@ func ignoreGone(err error) error {
 	return fmt.Errorf("delete what was created: %w", err)
 }
 
-// sing creates a Pod, waits until the scheduler has bound it, and deletes it. What was in the queue of a scheduler before
+// awaitTurn creates a Pod, waits until the scheduler has bound it, and deletes it. What was in the queue of a scheduler before
 // it has had its turn then. It returns the version at which the Pod was created.
-func (c *canary) sing(ctx context.Context) (version string, err error) {
+func (c *canary) awaitTurn(ctx context.Context) (version string, err error) {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	pods := c.client.CoreV1().Pods(c.name)

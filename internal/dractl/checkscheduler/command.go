@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,27 +13,23 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
-	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
 // command is what the user asks for.
 type command struct {
-	streams    cli.Streams
-	cluster    trial.Cluster
-	output     output.Flag
-	scheduler  string
-	only       string
-	first      int64
-	seeds      int
-	statements bool
-	times      times
+	trial.Options
+
+	scheduler string
 }
 
 // New makes the command.
 func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
-	c := &command{streams: streams, cluster: trial.Cluster{Streams: streams, Reach: reach, CommandSchedules: true}}
+	c := &command{Options: trial.Options{
+		Streams: streams, Cluster: trial.Cluster{Streams: streams, Reach: reach, CommandSchedules: true}, Seeds: 20,
+		Times: trial.Times{Settle: 30 * time.Second, Timeout: time.Minute, Shrink: 5 * time.Minute},
+	}}
 	made := &cobra.Command{
 		Use:   "check-scheduler [flags] [-- COMMAND [ARG...]]",
 		Short: "Test whether a scheduler keeps the rules of DRA.",
@@ -75,45 +70,35 @@ The exit code is 1 if a statement was violated.`,
 		Args: trial.CommandArguments,
 		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
-	c.output.AddTo(made, output.Table, output.JSON, output.JUnit)
-	flags := made.Flags()
-	flags.StringVar(&c.scheduler, "scheduler-name", corev1.DefaultSchedulerName, "name of the scheduler, as in the Pods' spec.schedulerName")
-	flags.IntVar(&c.seeds, "seeds", 20, "how many stories to play")
-	flags.Int64Var(&c.first, "seed", 1, "seed of the first story; each other one has the next number")
-	flags.BoolVar(&c.statements, "statements", false, "list the statements, and play nothing")
-	flags.StringVar(&c.only, "only", "", "regular expression for the ids of statements that count; default: all")
-	c.cluster.AddTo(made)
-	flags.DurationVar(&c.times.settle, "settle", 30*time.Second, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
-	flags.DurationVar(&c.times.timeout, "timeout", time.Minute, "time for the cluster to come to rest")
-	flags.DurationVar(&c.times.shrink, "shrink", 5*time.Minute, "time to shrink a story for each violated statement; 0 leaves it as it is")
+	c.AddTo(made, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
+	made.Flags().StringVar(&c.scheduler, "scheduler-name", corev1.DefaultSchedulerName, "name of the scheduler, as in the Pods' spec.schedulerName")
 	return made
 }
 
 func (c *command) runCheck(ctx context.Context, arguments []string) error {
-	chosen, err := trial.ChooseStatements(drajudge.Statements(), c.only)
+	chosen, err := trial.ChooseStatements(drajudge.Statements(), c.Only)
 	if err != nil {
 		return err
 	}
-	if c.statements {
-		return trial.PrintStatements(c.streams.Out, c.output.Format, chosen)
+	if c.IsList {
+		return trial.PrintStatements(c.Streams.Out, c.Output.Format, chosen)
 	}
 	if err := c.checkArguments(arguments); err != nil {
 		return err
 	}
-	return c.cluster.Use(ctx, arguments, func(kubeconfig string, problem func() error) (err error) {
+	return c.Cluster.Use(ctx, arguments, func(kubeconfig string, problem func() error) (err error) {
 		w, report, err := c.newWorld(ctx, kubeconfig, problem, chosen)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, w.canary.remove(ctx)) }()
-		if err := w.canary.create(ctx); err != nil {
+		defer func() { err = errors.Join(err, w.canary.deleteObjects(ctx)) }()
+		if err := w.canary.createObjects(ctx); err != nil {
 			return err
 		}
-		run := &trial.Run{Shrinker: *w.shrinker(), Streams: c.streams, First: c.first, Seeds: c.seeds}
-		if err := run.PlayStories(ctx, &report.Report); err != nil {
+		if err := c.Run(w.newShrinker()).PlayStories(ctx, &report.Report); err != nil {
 			return err
 		}
-		if err := report.print(c.streams.Out, c.output.Format); err != nil {
+		if err := report.printReport(c.Streams.Out, c.Output.Format); err != nil {
 			return err
 		}
 		return report.Conclude()
@@ -123,14 +108,14 @@ func (c *command) runCheck(ctx context.Context, arguments []string) error {
 // checkArguments refuses what cannot be run, before anything is created.
 func (c *command) checkArguments(arguments []string) error {
 	switch {
-	case c.seeds <= 0:
-		return fmt.Errorf("parse --seeds %d: must be positive", c.seeds)
-	case c.times.timeout <= 0:
-		return fmt.Errorf("parse --timeout %s: must be positive", c.times.timeout)
-	case c.times.settle < 0 || c.times.shrink < 0:
-		return fmt.Errorf("parse --settle %s and --shrink %s: must not be negative", c.times.settle, c.times.shrink)
+	case c.Seeds <= 0:
+		return fmt.Errorf("parse --seeds %d: must be positive", c.Seeds)
+	case c.Timeout <= 0:
+		return fmt.Errorf("parse --timeout %s: must be positive", c.Timeout)
+	case c.Settle < 0 || c.Shrink < 0:
+		return fmt.Errorf("parse --settle %s and --shrink %s: must not be negative", c.Settle, c.Shrink)
 	}
-	return c.cluster.Check(arguments)
+	return c.Cluster.Check(arguments)
 }
 
 // newWorld looks at the cluster.
@@ -148,16 +133,13 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 	if err != nil {
 		return nil, nil, err
 	}
-	isChosen := func(id string) bool {
-		return slices.ContainsFunc(statements, func(s drajudge.Statement) bool { return s.ID == id })
-	}
 	return &world{
-		client: client, player: player, only: isChosen, problem: problem, times: c.times,
-		canary: &canary{client: client, scheduler: c.scheduler, name: "check-scheduler-" + uuid.NewString()[:8], timeout: c.times.timeout},
+		client: client, player: player, statements: statements, problem: problem, Times: c.Times,
+		canary: &canary{client: client, scheduler: c.scheduler, name: "check-scheduler-" + uuid.NewString()[:8], timeout: c.Timeout},
 		newStory: func(id string, seed int64) *story.Story {
 			s := story.New(id, seed, features)
 			s.UseScheduler(c.scheduler)
 			return s
 		},
-	}, newReport(c.scheduler, version, c.first, features, statements), nil
+	}, newReport(c.scheduler, version, c.First, features, statements), nil
 }

@@ -34,7 +34,7 @@ func newReport(scheduler, kubernetes string, first int64, features story.Feature
 	return r
 }
 
-func (r *Report) print(out io.Writer, format output.Format) error {
+func (r *Report) printReport(out io.Writer, format output.Format) error {
 	if format == output.JSON {
 		return output.Value(out, format, r)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,42 +23,26 @@ const (
 	decisionLag = 5 * time.Second
 )
 
-// player applies the steps of stories to a cluster. A story.Player is one.
-type player interface {
-	Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error
-	Clear(ctx context.Context, s *story.Story) error
-}
-
-// times are the limits of a check.
-type times struct {
-	// settle is how long a violation at rest must last: schedulers try again after a backoff.
-	settle time.Duration
-	// timeout is the time that a cluster has to come to rest.
-	timeout time.Duration
-	// shrink is the time to shrink a story.
-	shrink time.Duration
-}
-
 // world is the cluster in which stories are played.
 type world struct {
 	client kubernetes.Interface
-	player player
+	player trial.Player
 	canary *canary
 	// newStory draws a story. All objects of it have the ID.
 	newStory func(id string, seed int64) *story.Story
-	// only says which statements count.
-	only func(id string) bool
+	// statements are those that count.
+	statements []drajudge.Statement
 	// problem returns why a program of the cluster has ended.
 	problem func() error
-	times
+	trial.Times
 }
 
-// play plays a story without some of its parts, and returns what it violates, even if it could not be played to the
+// playStory plays a story without some of its parts, and returns what it violates, even if it could not be played to the
 // end. Nothing is left of it afterwards.
-func (w *world) play(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
+func (w *world) playStory(ctx context.Context, seed int64, without []int) (violations []drajudge.Violation, err error) {
 	// Other IDs each time: deleting a namespace takes a while.
 	s := w.newStory("story-"+uuid.NewString()[:8], seed).Without(without)
-	version, err := w.canary.sing(ctx)
+	version, err := w.canary.awaitTurn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +66,12 @@ func (w *world) play(ctx context.Context, seed int64, without []int) (violations
 		err = errors.Join(err, w.player.Clear(clearing, s))
 	}()
 	t := &judgement{world: w, Recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
-	err = w.player.Play(ctx, s, t.rest)
-	return t.violations, errors.Join(err, t.rest(ctx))
+	err = w.player.Play(ctx, s, t.judgeAtRest)
+	return t.violations, errors.Join(err, t.judgeAtRest(ctx))
 }
 
-// shrinker plays the stories of this world.
-func (w *world) shrinker() *trial.Shrinker {
-	return &trial.Shrinker{NewStory: w.newStory, Play: w.play, Limit: w.shrink}
+func (w *world) newShrinker() *trial.Shrinker {
+	return &trial.Shrinker{NewStory: w.newStory, Play: w.playStory, Limit: w.Shrink}
 }
 
 // nodeNames are the names of the nodes of a story.
@@ -114,16 +96,16 @@ type judgement struct {
 	violations []drajudge.Violation
 }
 
-// rest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong as long as a
+// judgeAtRest waits until the cluster is at rest, and judges what has happened. What is wrong at rest must stay wrong as long as a
 // scheduler may take to try again.
-func (t *judgement) rest(ctx context.Context) error {
+func (t *judgement) judgeAtRest(ctx context.Context) error {
 	began := time.Now()
 	for {
 		if err := t.awaitQuiet(ctx); err != nil {
 			return err
 		}
 		atRest := t.selectNew(t.observer.AtRest(ctx))
-		if len(atRest) > 0 && time.Since(began) < t.settle {
+		if len(atRest) > 0 && time.Since(began) < t.Settle {
 			if err := trial.Pause(ctx, quiet); err != nil {
 				return err
 			}
@@ -139,11 +121,11 @@ func (t *judgement) rest(ctx context.Context) error {
 // happened.
 func (t *judgement) awaitQuiet(ctx context.Context) error {
 	began := time.Now()
-	for time.Since(began) < t.timeout {
+	for time.Since(began) < t.Timeout {
 		if err := t.problem(); err != nil {
 			return err
 		}
-		if _, err := t.canary.sing(ctx); err != nil {
+		if _, err := t.canary.awaitTurn(ctx); err != nil {
 			return err
 		}
 		events, isTaken, err := t.TakeQuiet(ctx, quiet)
@@ -155,7 +137,7 @@ func (t *judgement) awaitQuiet(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the cluster did not come to rest within %s", t.timeout)
+	return fmt.Errorf("the cluster did not come to rest within %s", t.Timeout)
 }
 
 func (t *judgement) judge(ctx context.Context, events drajudge.History) {
@@ -166,9 +148,5 @@ func (t *judgement) judge(ctx context.Context, events drajudge.History) {
 
 // selectNew returns the violations that count and are not known yet.
 func (t *judgement) selectNew(violations []drajudge.Violation) []drajudge.Violation {
-	return slices.DeleteFunc(violations, func(v drajudge.Violation) bool {
-		return !t.only(v.Statement.ID) || slices.ContainsFunc(t.violations, func(known drajudge.Violation) bool {
-			return known.Statement.ID == v.Statement.ID && slices.Equal(known.Objects, v.Objects)
-		})
-	})
+	return trial.SelectNew(t.violations, violations, t.statements)
 }

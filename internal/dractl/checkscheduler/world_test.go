@@ -3,27 +3,20 @@ package checkscheduler
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/trial"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/trial/trialtest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
@@ -40,13 +33,10 @@ type faults struct {
 
 // fake is a cluster with a scheduler.
 type fake struct {
-	*apitest.Server
+	trialtest.Cluster
 	faults
 
-	// turn is of the scheduler or of the story.
-	turn  sync.Mutex
 	tried map[string]time.Time
-	plays int
 }
 
 // tick is how often the scheduler looks at all Pods.
@@ -62,10 +52,10 @@ func (f *fake) schedule(ctx context.Context) {
 
 // schedulePods tries all Pods that wait once.
 func (f *fake) schedulePods(ctx context.Context) {
-	f.turn.Lock()
-	defer f.turn.Unlock()
+	f.Turn.Lock()
+	defer f.Turn.Unlock()
 	pods, err := f.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		last, isTried := f.tried[string(pod.UID)]
@@ -80,7 +70,7 @@ func (f *fake) schedulePods(ctx context.Context) {
 // schedulePod binds a Pod to the first node that has devices for all its claims, each of which asks for one.
 func (f *fake) schedulePod(ctx context.Context, pod *corev1.Pod) {
 	nodes, err := f.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		if isOnOther(pod, node) {
@@ -130,7 +120,7 @@ func isOnOther(pod *corev1.Pod, node *corev1.Node) bool {
 func (f *fake) takenDevices(ctx context.Context) map[string]bool {
 	taken := map[string]bool{}
 	claims, err := f.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	for i := range claims.Items {
 		if allocation := claims.Items[i].Status.Allocation; allocation != nil && !f.forgetsDevices {
 			for _, result := range allocation.Devices.Results {
@@ -143,7 +133,7 @@ func (f *fake) takenDevices(ctx context.Context) map[string]bool {
 
 func (f *fake) findDevice(ctx context.Context, node string, taken map[string]bool) *resourcev1.DeviceRequestAllocationResult {
 	list, err := f.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	must(err)
+	trialtest.Must(err)
 	for i := range list.Items {
 		spec := &list.Items[i].Spec
 		if *spec.NodeName != node {
@@ -156,100 +146,6 @@ func (f *fake) findDevice(ctx context.Context, node string, taken map[string]boo
 		}
 	}
 	return nil
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-// Play implements player.
-func (f *fake) Play(ctx context.Context, s *story.Story, rest func(context.Context) error) error {
-	f.plays++
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		f.applyStep(s, step)
-		if step.Rest {
-			if err := rest(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (f *fake) applyStep(s *story.Story, step *story.Step) {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	for _, object := range step.Create {
-		f.Add(typed(object))
-	}
-	for _, deletion := range step.Delete {
-		switch deletion.Kind {
-		case "Pod":
-			deleteObject[corev1.Pod](f, s.ID, deletion.Name)
-		case "ResourceClaim":
-			deleteObject[resourcev1.ResourceClaim](f, s.ID, deletion.Name)
-		}
-	}
-}
-
-// deleteObject deletes an object. The fake API server gives what it deletes no new version, so a write comes first.
-func deleteObject[T any, P apitest.Object[T]](f *fake, namespace, name string) {
-	apitest.Edit(f.Server, namespace, name, func(object P) { object.SetDeletionTimestamp(new(metav1.Now())) })
-	f.Remove(apitest.Get[T, P](f.Server, namespace, name))
-}
-
-// typed is an object with its UID.
-func typed(object story.Object) runtime.Object {
-	text, err := json.Marshal(object)
-	must(err)
-	made, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
-	must(err)
-	accessor, err := meta.Accessor(made)
-	must(err)
-	accessor.SetUID(types.UID(uuid.NewString()))
-	return made
-}
-
-// Clear implements player.
-func (f *fake) Clear(context.Context, *story.Story) error {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	for _, object := range f.storyObjects() {
-		f.Remove(object)
-	}
-	return nil
-}
-
-// storyObjects are all objects with the label of stories.
-func (f *fake) storyObjects() []runtime.Object {
-	var found []runtime.Object
-	ctx := context.Background()
-	collect := func(list runtime.Object, err error) {
-		must(err)
-		must(meta.EachListItem(list, func(object runtime.Object) error {
-			accessor, err := meta.Accessor(object)
-			if err == nil && accessor.GetLabels()[story.Label] != "" {
-				found = append(found, object)
-			}
-			return err
-		}))
-	}
-	pods, err := f.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	collect(pods, err)
-	claims, err := f.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
-	collect(claims, err)
-	resourceSlices, err := f.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	collect(resourceSlices, err)
-	classes, err := f.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{})
-	collect(classes, err)
-	nodes, err := f.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	collect(nodes, err)
-	namespaces, err := f.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	collect(namespaces, err)
-	return found
 }
 
 // threeForTwo is a story of three Pods on two nodes with a good device and a tainted one each. When the first Pod goes,
@@ -311,7 +207,7 @@ steps:
   - {apiVersion: resource.k8s.io/v1, kind: ResourceClaim, name: one}
 `
 	s, err := story.Read([]byte(strings.NewReplacer("ID", id, "LABELS", "{"+story.Label+": "+id+"}").Replace(template)))
-	must(err)
+	trialtest.Must(err)
 	s.ID, s.Seed = id, seed
 	return s
 }
@@ -321,39 +217,29 @@ func inWorld(t *testing.T, scheduler faults, test func(ctx context.Context, w *w
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &fake{Server: apitest.New(), faults: scheduler, tried: map[string]time.Time{}}
+		f := &fake{Cluster: trialtest.Cluster{Server: apitest.New()}, faults: scheduler, tried: map[string]time.Time{}}
 		w := &world{
 			client: f, player: f, newStory: threeForTwo,
-			only:    func(string) bool { return true },
-			problem: func() error { return nil },
-			canary:  &canary{client: f, scheduler: corev1.DefaultSchedulerName, name: "canary", timeout: time.Minute},
-			times:   times{settle: 15 * time.Second, timeout: time.Minute, shrink: time.Hour},
+			statements: drajudge.Statements(),
+			problem:    func() error { return nil },
+			canary:     &canary{client: f, scheduler: corev1.DefaultSchedulerName, name: "canary", timeout: time.Minute},
+			Times:      trial.Times{Settle: 15 * time.Second, Timeout: time.Minute, Shrink: time.Hour},
 		}
-		require.NoError(t, w.canary.create(ctx))
+		require.NoError(t, w.canary.createObjects(ctx))
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			f.schedule(ctx)
 		}()
 		test(ctx, w)
-		require.Empty(t, f.storyObjects(), "left of the stories")
-		require.NoError(t, w.canary.remove(ctx))
+		require.Empty(t, f.StoryObjects(ctx), "left of the stories")
+		require.NoError(t, w.canary.deleteObjects(ctx))
 		nodes, err := f.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Empty(t, nodes.Items)
 		cancel()
 		<-ended
 	})
-}
-
-// ids are the statements that are violated, each once.
-func ids(violations []drajudge.Violation) []string {
-	var found []string
-	for _, v := range violations {
-		found = append(found, v.Statement.ID)
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
 }
 
 func TestPlay(t *testing.T) {
@@ -373,9 +259,9 @@ func TestPlay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, c.scheduler, func(ctx context.Context, w *world) {
-				violations, err := w.play(ctx, 1, nil)
+				violations, err := w.playStory(ctx, 1, nil)
 				require.NoError(t, err)
-				require.Equal(t, c.want, ids(violations), "%v", violations)
+				require.Equal(t, c.want, trialtest.IDs(violations), "%v", violations)
 			})
 		})
 	}
@@ -384,7 +270,7 @@ func TestPlay(t *testing.T) {
 func TestPlayWithoutScheduler(t *testing.T) {
 	t.Parallel()
 	inWorld(t, faults{busy: time.Hour}, func(ctx context.Context, w *world) {
-		_, err := w.play(ctx, 1, nil)
+		_, err := w.playStory(ctx, 1, nil)
 		require.ErrorContains(t, err, "no scheduler named default-scheduler bound Pod canary-")
 	})
 }
@@ -394,7 +280,7 @@ func TestPlayLeavesNothingWhenInterrupted(t *testing.T) {
 	inWorld(t, faults{neverTriesAgain: true}, func(ctx context.Context, w *world) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // while it waits whether the Pod gets a place
 		defer cancel()
-		_, err := w.play(ctx, 1, nil)
+		_, err := w.playStory(ctx, 1, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
@@ -422,10 +308,10 @@ func TestShrink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, c.scheduler, func(ctx context.Context, w *world) {
-				evidence, err := w.shrinker().Shrink(ctx, 1, c.statement, "")
+				evidence, err := w.newShrinker().Shrink(ctx, 1, c.statement, "")
 				require.NoError(t, err)
 				require.True(t, evidence.Reproduced)
-				require.Equal(t, w.player.(*fake).plays, evidence.Plays)
+				require.Equal(t, w.player.(*fake).Plays, evidence.Plays)
 				smallest, err := story.Read([]byte(evidence.Story))
 				require.NoError(t, err)
 				require.Equal(t, c.want, outline(smallest), evidence.Story)
@@ -458,7 +344,7 @@ func outline(s *story.Story) []string {
 func TestShrinkWhatIsNotSeenAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, faults{}, func(ctx context.Context, w *world) {
-		evidence, err := w.shrinker().Shrink(ctx, 1, "device-once", "seen once")
+		evidence, err := w.newShrinker().Shrink(ctx, 1, "device-once", "seen once")
 		require.NoError(t, err)
 		require.False(t, evidence.Reproduced)
 		require.Equal(t, 3, evidence.Plays)
@@ -473,9 +359,9 @@ func TestShrinkWhatIsNotSeenAgain(t *testing.T) {
 func TestShrinkEndsInTime(t *testing.T) {
 	t.Parallel()
 	inWorld(t, faults{neverTriesAgain: true}, func(ctx context.Context, w *world) {
-		w.shrink = 30 * time.Second
+		w.Shrink = 30 * time.Second
 		began := time.Now()
-		evidence, err := w.shrinker().Shrink(ctx, 1, "pod-placed", "")
+		evidence, err := w.newShrinker().Shrink(ctx, 1, "pod-placed", "")
 		require.NoError(t, err)
 		require.True(t, evidence.Reproduced)
 		require.Less(t, time.Since(began), 2*time.Minute)

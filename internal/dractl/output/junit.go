@@ -37,6 +37,24 @@ type Reason struct {
 	Text    string `xml:",chardata"`
 }
 
+// The outcomes of a test, as tables show them.
+const (
+	OutcomeOK      = "ok"
+	OutcomeFailed  = "FAILED"
+	OutcomeSkipped = "skipped"
+)
+
+// Add adds a case with its outcome, and with the reason if it has not passed.
+func (s *Suite) Add(c Case, outcome string, why *Reason) {
+	switch outcome {
+	case OutcomeFailed:
+		c.Failure = why
+	case OutcomeSkipped:
+		c.Skipped = why
+	}
+	s.Cases = append(s.Cases, c)
+}
+
 // Print prints the report.
 func (s *Suite) Print(out io.Writer) error {
 	s.Tests, s.Failures, s.Skipped = len(s.Cases), 0, 0

@@ -2,10 +2,10 @@ package trial
 
 import "slices"
 
-// minimize looks for a smallest set of parts that still fails, by delta debugging: it leaves out halves, then
+// leaveOutParts looks for a smallest set of parts that still fails, by delta debugging: it leaves out halves, then
 // quarters, down to single parts, until no single part can be left out. fails says whether the rest fails
 // without some parts; to end the search early, it says no. The result are the parts to leave out.
-func minimize(parts int, fails func(without []int) bool) []int {
+func leaveOutParts(parts int, fails func(without []int) bool) []int {
 	var without []int
 	kept := make([]int, parts)
 	for i := range kept {

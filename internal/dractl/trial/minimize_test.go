@@ -19,7 +19,7 @@ func TestMinimize(t *testing.T) {
 				t.Parallel()
 				wanted := random.Perm(parts)[:needed]
 				tries := 0
-				without := minimize(parts, func(without []int) bool {
+				without := leaveOutParts(parts, func(without []int) bool {
 					tries++
 					require.True(t, slices.IsSorted(without))
 					return !slices.ContainsFunc(wanted, func(part int) bool { return slices.Contains(without, part) })
@@ -34,7 +34,7 @@ func TestMinimize(t *testing.T) {
 // Two parts of which either will do: one is left, and no part of a minimal set can go.
 func TestMinimizeAlternatives(t *testing.T) {
 	t.Parallel()
-	without := minimize(10, func(without []int) bool {
+	without := leaveOutParts(10, func(without []int) bool {
 		return !slices.Contains(without, 3) || !slices.Contains(without, 8)
 	})
 	require.Len(t, without, 9)

@@ -11,13 +11,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
-// The outcomes of a statement, as they are shown.
-const (
-	outcomeOK      = "ok"
-	outcomeFailed  = "FAILED"
-	outcomeSkipped = "skipped"
-)
-
 // Result is the outcome of a statement.
 type Result struct {
 	Outcome   string         `json:"outcome"`
@@ -52,7 +45,7 @@ type Report struct {
 // AddStatements adds statements that hold as long as no story violates them.
 func (r *Report) AddStatements(statements []drajudge.Statement) {
 	for _, s := range statements {
-		r.Results = append(r.Results, Result{Outcome: outcomeOK, ID: s.ID, Level: s.Level, Statement: s.Text, Source: s.Source})
+		r.Results = append(r.Results, Result{Outcome: output.OutcomeOK, ID: s.ID, Level: s.Level, Statement: s.Text, Source: s.Source})
 	}
 }
 
@@ -60,7 +53,7 @@ func (r *Report) AddStatements(statements []drajudge.Statement) {
 func (r *Report) Skip(isSkipped func(id string) bool, why string) {
 	for i := range r.Results {
 		if isSkipped(r.Results[i].ID) {
-			r.Results[i].Outcome, r.Results[i].Seen = outcomeSkipped, why
+			r.Results[i].Outcome, r.Results[i].Seen = output.OutcomeSkipped, why
 		}
 	}
 }
@@ -72,8 +65,8 @@ func (r *Report) addStory(seed int64, violations []drajudge.Violation, took time
 	var failed []*Result
 	for _, v := range violations {
 		result := &r.Results[slices.IndexFunc(r.Results, func(result Result) bool { return result.ID == v.Statement.ID })]
-		if result.Outcome != outcomeFailed {
-			result.Outcome, result.Seen = outcomeFailed, v.String()
+		if result.Outcome != output.OutcomeFailed {
+			result.Outcome, result.Seen = output.OutcomeFailed, v.String()
 			failed = append(failed, result)
 		}
 		if !slices.Contains(result.Seeds, seed) {
@@ -150,18 +143,11 @@ func (r *Report) printJUnit(out io.Writer) error {
 	}
 	for i := range r.Results {
 		result := &r.Results[i]
-		made := output.Case{Name: result.ID + ": " + result.Statement, Class: r.Subject}
 		why := &output.Reason{Message: result.Seen, Text: result.Source + ": " + result.Seen}
 		if result.Evidence != nil {
 			why.Text += "\n" + result.explain()
 		}
-		switch result.Outcome {
-		case outcomeFailed:
-			made.Failure = why
-		case outcomeSkipped:
-			made.Skipped = why
-		}
-		s.Cases = append(s.Cases, made)
+		s.Add(output.Case{Name: result.ID + ": " + result.Statement, Class: r.Subject}, result.Outcome, why)
 	}
 	return s.Print(out)
 }

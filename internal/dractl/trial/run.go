@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 )
 
@@ -49,7 +50,7 @@ func (r *Report) Conclude() error {
 	if len(r.Problems) > 0 {
 		return fmt.Errorf("%d of %d stories could not be played to the end: %s", len(r.Problems), r.Stories, r.Problems[0])
 	}
-	if r.countOutcome(outcomeFailed) > 0 {
+	if r.countOutcome(output.OutcomeFailed) > 0 {
 		return cli.ErrNegative
 	}
 	return nil

@@ -76,7 +76,7 @@ func (s *Shrinker) Shrink(ctx context.Context, seed int64, id string, seen strin
 		e.Reproduced = violates(nil)
 	}
 	if e.Reproduced {
-		without = minimize(e.Whole, violates)
+		without = leaveOutParts(e.Whole, violates)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

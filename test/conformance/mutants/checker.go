@@ -50,8 +50,8 @@ type finding struct {
 	Seeds []int64 `json:"seeds"`
 }
 
-// prove has stories find a fault, and sees that the story that found it keeps the statement without the fault.
-func (c *checker) prove(ctx context.Context, m *mutant, program string, seeds int, step *progress.Step) outcome {
+// findFault has stories find a fault, and sees that the story that found it keeps the statement without the fault.
+func (c *checker) findFault(ctx context.Context, m *mutant, program string, seeds int, step *progress.Step) outcome {
 	o := outcome{mutant: m}
 	started := time.Now()
 	for first := 1; first <= seeds && o.seed == 0; first += batch {

@@ -66,7 +66,7 @@ func (o *options) proveAll(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	c := &checker{folder: folder, logs: filepath.Join(root, "bin", "scheduler-mutants")}
 	if !o.buildOnly {
-		if err := c.prepare(ctx, root); err != nil {
+		if err := c.buildPrograms(ctx, root); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (o *options) proveAll(ctx context.Context) (err error) {
 		found := outcome{mutant: m, err: err}
 		if err == nil && !o.buildOnly {
 			step := progress.Start(os.Stdout, fmt.Sprintf("[%d/%d] %s", i+1, len(mutants), m.name))
-			found = c.prove(ctx, m, program, o.seeds, step)
+			found = c.findFault(ctx, m, program, o.seeds, step)
 			step.Finish(found.err)
 		}
 		if ctx.Err() != nil {
@@ -88,8 +88,8 @@ func (o *options) proveAll(ctx context.Context) (err error) {
 	return printTable(os.Stdout, outcomes)
 }
 
-// prepare builds what all trials need.
-func (c *checker) prepare(ctx context.Context, root string) error {
+// buildPrograms builds what all trials need.
+func (c *checker) buildPrograms(ctx context.Context, root string) error {
 	programs, err := build.Ensure(ctx, build.Options{Versions: build.Versions{Kubernetes: kubernetes}, Output: os.Stdout})
 	if err != nil {
 		return err

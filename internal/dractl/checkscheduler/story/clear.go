@@ -46,7 +46,7 @@ func (p *Player) Clear(ctx context.Context, s *Story) error {
 // clearKind deletes objects of a kind until none is left. Of claims that a broken scheduler has never released it
 // removes the finalizers in the end.
 func (p *Player) clearKind(ctx context.Context, s *Story, ref Ref) error {
-	client := p.reach(s, ref)
+	client := p.clientFor(s, ref)
 	selected := metav1.ListOptions{LabelSelector: Label + "=" + s.ID}
 	if kinds[ref.Kind].isNamespaced {
 		selected = metav1.ListOptions{}

@@ -13,14 +13,14 @@ import (
 // that do nothing. Pools miss as many slices as they did.
 func removeDangling(s *Story, missing map[poolGeneration]int64) {
 	for {
-		before := s.size()
+		before := s.countEntries()
 		created := createdObjects(s)
 		for i := range s.Steps {
 			removeDanglingObjects(&s.Steps[i].Create, created)
 			removeDanglingObjects(&s.Steps[i].Replace, created)
 		}
 		removeImpossible(s)
-		if s.size() == before {
+		if s.countEntries() == before {
 			break
 		}
 	}
@@ -28,8 +28,8 @@ func removeDangling(s *Story, missing map[poolGeneration]int64) {
 	removeUselessSteps(s)
 }
 
-// size counts what removeDangling can remove besides what is within an object, which makes no object go.
-func (s *Story) size() int {
+// countEntries counts what removeDangling can remove besides what is within an object, which makes no object go.
+func (s *Story) countEntries() int {
 	size := 0
 	for i := range s.Steps {
 		step := &s.Steps[i]
@@ -215,7 +215,7 @@ type poolGeneration struct {
 func countSlices(s *Story) map[poolGeneration]int64 {
 	names := map[poolGeneration]map[string]bool{}
 	counts := map[poolGeneration]int64{}
-	for slice := range s.slices() {
+	for slice := range s.eachSlice() {
 		id := generationOf(slice)
 		if names[id] == nil {
 			names[id] = map[string]bool{}
@@ -230,8 +230,8 @@ func generationOf(slice *resourcev1.ResourceSlice) poolGeneration {
 	return poolGeneration{slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation}
 }
 
-// slices yields all slices that are created and replaced.
-func (s *Story) slices() func(yield func(*resourcev1.ResourceSlice) bool) {
+// eachSlice yields all slices that are created and replaced.
+func (s *Story) eachSlice() func(yield func(*resourcev1.ResourceSlice) bool) {
 	return func(yield func(*resourcev1.ResourceSlice) bool) {
 		for i := range s.Steps {
 			for _, object := range slices.Concat(s.Steps[i].Create, s.Steps[i].Replace) {
@@ -247,7 +247,7 @@ func (s *Story) slices() func(yield func(*resourcev1.ResourceSlice) bool) {
 func missingSlices(s *Story) map[poolGeneration]int64 {
 	missing := map[poolGeneration]int64{}
 	counts := countSlices(s)
-	for slice := range s.slices() {
+	for slice := range s.eachSlice() {
 		id := generationOf(slice)
 		missing[id] = slice.Spec.Pool.ResourceSliceCount - counts[id]
 	}
@@ -256,7 +256,7 @@ func missingSlices(s *Story) map[poolGeneration]int64 {
 
 func setSliceCounts(s *Story, missing map[poolGeneration]int64) {
 	counts := countSlices(s)
-	for slice := range s.slices() {
+	for slice := range s.eachSlice() {
 		id := generationOf(slice)
 		slice.Spec.Pool.ResourceSliceCount = counts[id] + missing[id]
 	}

@@ -94,8 +94,8 @@ func (p *Player) applyStep(ctx context.Context, s *Story, step *Step) error {
 	return nil
 }
 
-// reach returns the client for the kind of an object.
-func (p *Player) reach(s *Story, ref Ref) dynamic.ResourceInterface {
+// clientFor returns the client for the kind of an object.
+func (p *Player) clientFor(s *Story, ref Ref) dynamic.ResourceInterface {
 	client := p.objects.Resource(ref.resourceOf())
 	if kinds[ref.Kind].isNamespaced {
 		return client.Namespace(s.ID)
@@ -112,7 +112,7 @@ func (p *Player) createObject(ctx context.Context, s *Story, object Object) erro
 	if err != nil {
 		return err
 	}
-	client := p.reach(s, ref)
+	client := p.clientFor(s, ref)
 	err = p.await(ctx, func(ctx context.Context) error {
 		_, err := client.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 		if err == nil || apierrors.IsForbidden(err) {
@@ -173,7 +173,7 @@ func (p *Player) replaceObject(ctx context.Context, s *Story, object Object) err
 	if err != nil {
 		return err
 	}
-	if _, err := p.reach(s, ref).Update(ctx, &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{}); err != nil {
+	if _, err := p.clientFor(s, ref).Update(ctx, &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("replace %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return nil
@@ -184,7 +184,7 @@ func (p *Player) patchObject(ctx context.Context, s *Story, patch Patch) error {
 	if patch.Subresource != "" {
 		subresources = []string{patch.Subresource}
 	}
-	_, err := p.reach(s, patch.Ref).Patch(ctx, patch.Name, types.MergePatchType, []byte(patch.Merge), metav1.PatchOptions{}, subresources...)
+	_, err := p.clientFor(s, patch.Ref).Patch(ctx, patch.Name, types.MergePatchType, []byte(patch.Merge), metav1.PatchOptions{}, subresources...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("patch %s %s: %w", patch.Kind, patch.Name, err)
 	}
@@ -196,7 +196,7 @@ func (p *Player) deleteObject(ctx context.Context, s *Story, deletion Deletion) 
 	if deletion.IsGraceful {
 		grace = graceSeconds
 	}
-	err := p.reach(s, deletion.Ref).Delete(ctx, deletion.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	err := p.clientFor(s, deletion.Ref).Delete(ctx, deletion.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", deletion.Kind, deletion.Name, err)
 	}
