@@ -279,12 +279,17 @@ func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, name string, mustC
 	return nil
 }
 
-// SkipsPrepare reports whether the kubelet does not call a driver for a claim, since all of the driver's
-// devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
+// SkipsPrepare reports whether the kubelet does not call a driver to prepare a claim.
 func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
+	return SkipsOperation(claim, driver, resourcev1.SkipNodeOperationNodePrepareResources)
+}
+
+// SkipsOperation reports whether the kubelet does not call a driver for an operation on a claim, since all of
+// the driver's devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
+func SkipsOperation(claim *resourcev1.ResourceClaim, driver string, operation resourcev1.SkipNodeOperation) bool {
 	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 		return result.Driver == driver && !slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationAll) &&
-			!slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationNodePrepareResources)
+			!slices.Contains(result.SkipNodeOperations, operation)
 	})
 }
 

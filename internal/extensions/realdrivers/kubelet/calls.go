@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -140,7 +141,10 @@ func (c *calls) prepareClaims(ctx context.Context, pod types.UID, claims []claim
 	}
 	byDriver := map[string]batch{}
 	for _, claim := range unprepared {
-		for _, driver := range claim.Drivers {
+		for driver, state := range claim.Drivers {
+			if state.Skips(resourcev1.SkipNodeOperationNodePrepareResources) {
+				continue
+			}
 			b := byDriver[driver]
 			b.claims = append(b.claims, claim)
 			b.messages = append(b.messages, &drav1.Claim{Namespace: claim.Namespace, Name: claim.Name, Uid: string(claim.UID)})
@@ -204,8 +208,10 @@ func (c *calls) unprepareClaims(ctx context.Context, pod types.UID, order []type
 	})
 	byDriver := map[string][]*drav1.Claim{}
 	for i := range last {
-		for driver := range last[i].DriverState {
-			byDriver[driver] = append(byDriver[driver], &drav1.Claim{Namespace: last[i].Namespace, Name: last[i].ClaimName, Uid: string(last[i].ClaimUID)})
+		for driver, state := range last[i].DriverState {
+			if !state.Skips(resourcev1.SkipNodeOperationNodeUnprepareResources) {
+				byDriver[driver] = append(byDriver[driver], &drav1.Claim{Namespace: last[i].Namespace, Name: last[i].ClaimName, Uid: string(last[i].ClaimUID)})
+			}
 		}
 	}
 	var err error

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,10 +76,23 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 		return plan.Outstanding, nil
 	case d.last.err != nil:
 		return plan.Answered, &plan.Failure{Reason: plan.ReasonDriver, Err: d.last.err}
-	case d.state == lifecycle.PluginSilent:
-		return plan.Answered, plan.Unavailable(plan.CallPrepare, unprepared[0].Drivers[0])
+	}
+	if driver := firstToPrepare(unprepared); d.state == lifecycle.PluginSilent && driver != "" {
+		return plan.Answered, plan.Unavailable(plan.CallPrepare, driver)
 	}
 	return plan.NotAsked, nil
+}
+
+// firstToPrepare names the driver that a kubelet asks first to prepare claims, or none.
+func firstToPrepare(claims []claiminfo.Claim) string {
+	for _, claim := range claims {
+		for _, driver := range slices.Sorted(maps.Keys(claim.Drivers)) {
+			if !claim.Drivers[driver].Skips(resourcev1.SkipNodeOperationNodePrepareResources) {
+				return driver
+			}
+		}
+	}
+	return ""
 }
 
 // unpreparedClaims lists the claims that are not prepared for the Pod, with the real drivers that a
@@ -93,20 +107,32 @@ func (d *Driver) unpreparedClaims(claims []*resourcev1.ResourceClaim) []claiminf
 	return unprepared
 }
 
-// realDriversOf lists the real drivers of a claim that a kubelet asks to prepare it.
-func (d *Driver) realDriversOf(claim *resourcev1.ResourceClaim) []string {
-	var drivers []string
-	seen := map[string]bool{}
+// nodeOperations are what a kubelet asks drivers for, unless all of their devices in a claim say that it need not.
+var nodeOperations = []resourcev1.SkipNodeOperation{
+	resourcev1.SkipNodeOperationNodePrepareResources, resourcev1.SkipNodeOperationNodeUnprepareResources,
+}
+
+// realDriversOf has the real drivers of a claim that a kubelet asks to prepare or to unprepare it.
+func (d *Driver) realDriversOf(claim *resourcev1.ResourceClaim) map[string]claiminfo.DriverState {
+	drivers := map[string]claiminfo.DriverState{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if !seen[result.Driver] && d.Has(result.Driver) && !plan.SkipsPrepare(claim, result.Driver) {
-			drivers = append(drivers, result.Driver)
+		if _, seen := drivers[result.Driver]; seen || !d.Has(result.Driver) {
+			continue
 		}
-		seen[result.Driver] = true
+		var skipped []resourcev1.SkipNodeOperation
+		for _, operation := range nodeOperations {
+			if plan.SkipsOperation(claim, result.Driver, operation) {
+				skipped = append(skipped, operation)
+			}
+		}
+		if len(skipped) < len(nodeOperations) {
+			drivers[result.Driver] = claiminfo.DriverState{SkipNodeOperations: skipped}
+		}
 	}
 	return drivers
 }
 
-// usesRealDrivers reports whether a kubelet asks a real driver to prepare a claim of the Pod.
+// usesRealDrivers reports whether a kubelet asks a real driver for anything about a claim of the Pod.
 func (d *Driver) usesRealDrivers() bool {
 	for _, claim := range d.claims {
 		if claim.Status.Allocation != nil && len(d.realDriversOf(claim)) > 0 {

@@ -51,7 +51,7 @@ func TestDriversOf(t *testing.T) {
 	both.SkipNodeOperations = skips.SkipNodeOperations
 	claim := claimOf(claimstest.Device("real.example.com", "x"), both, claimstest.Device("template.example.com", "x"), skips)
 	d := newDriver(t)
-	require.Equal(t, []string{"real.example.com"}, d.realDriversOf(claim))
+	require.Equal(t, map[string]claiminfo.DriverState{"real.example.com": {}}, d.realDriversOf(claim))
 	answer, err := d.Prepare([]*resourcev1.ResourceClaim{claimOf(skips), claimOf(claimstest.Device("template.example.com", "x"))})
 	require.NoError(t, err)
 	require.Equal(t, plan.Answered, answer)
@@ -93,7 +93,7 @@ func TestDriverConsumesNothing(t *testing.T) {
 				w := newWorld(t, claimstest.NewNode("n"))
 				w.start(w.directory)
 				fake, n := claimstest.NewNode("n"), w.kubelets.runningNode("n")
-				joined := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
+				joined := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}
 				p := claimstest.NewPod("p")
 				p.UID = pod
 				_, err := n.claims.Join(pod, []claiminfo.Claim{joined})
@@ -139,7 +139,7 @@ func TestUnprepareAnswers(t *testing.T) {
 	} {
 		d := newDriver(t)
 		if test.joined {
-			_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{{ResourceClaim: claim, Drivers: []string{"real.example.com"}}})
+			_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{{ResourceClaim: claim, Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}})
 			require.NoError(t, err)
 		}
 		test.change(d)
@@ -160,7 +160,7 @@ func TestHealthOfDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, health, "nothing is prepared")
 
-	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: []string{"real.example.com"}}
+	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}
 	_, err = d.node.claims.Join(d.pod.UID, []claiminfo.Claim{joined})
 	require.NoError(t, err)
 	for _, test := range []struct {
@@ -189,7 +189,7 @@ func TestShownHealthIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	result := claimstest.Device("real.example.com", "x")
 	claim, d := claimOf(result), newDriver(t)
-	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: []string{"real.example.com"}}
+	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}
 	_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{joined})
 	require.NoError(t, err)
 	require.NoError(t, d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{{PoolName: result.Pool, DeviceName: "x", CDIDeviceIDs: []string{"a/b=c"}}}))
@@ -217,10 +217,47 @@ func TestUnprepareWhilePluginIsAway(t *testing.T) {
 		n := newDriver(t).node
 		n.stages.plugin = state
 		n.calls = &calls{node: n, ctx: t.Context(), byPod: map[types.UID]*call{}}
-		claim := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
+		claim := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}
 		_, err := n.claims.Join("p", []claiminfo.Claim{claim})
 		require.NoError(t, err)
 		require.ErrorContains(t, n.calls.unprepareClaims(t.Context(), "p", nil), want)
 		require.True(t, n.claims.Pods().Has("p"), "until the driver is back")
 	}
+}
+
+// TestSkippedOperations: a driver is not asked for what none of its devices needs, and for the rest it is.
+func TestSkippedOperations(t *testing.T) {
+	t.Parallel()
+	const missing = "DRA driver real.example.com is not registered"
+	for _, test := range []struct {
+		skipped            []resourcev1.SkipNodeOperation
+		prepare, unprepare string
+	}{
+		{nil, missing, missing},
+		{[]resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationNodePrepareResources}, "", missing},
+		{[]resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationNodeUnprepareResources}, missing, ""},
+	} {
+		device := claimstest.Device("real.example.com", "x")
+		device.SkipNodeOperations = test.skipped
+		d := newDriver(t)
+		calls := &calls{node: d.node, ctx: t.Context(), byPod: map[types.UID]*call{}}
+		claims := d.unpreparedClaims([]*resourcev1.ResourceClaim{claimOf(device)})
+		d.state = lifecycle.PluginSilent
+		answer, err := d.Prepare([]*resourcev1.ResourceClaim{claimOf(device)})
+		require.Equal(t, test.prepare == "", err == nil, "%v: %v", test.skipped, err)
+		require.Equal(t, test.prepare == "", answer == plan.NotAsked, "%v: the claim is recorded", test.skipped)
+		requireError(t, test.prepare, calls.prepareClaims(t.Context(), "p", claims))
+		requireError(t, test.unprepare, calls.unprepareClaims(t.Context(), "p", nil))
+		require.Equal(t, test.unprepare != "", d.node.claims.Pods().Has("p"), test.skipped)
+	}
+}
+
+// requireError requires an error with the text, or none if the text is empty.
+func requireError(t *testing.T, want string, err error) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.ErrorContains(t, err, want)
 }

@@ -57,7 +57,7 @@ func (w *world) prepare(k *Kubelets, pod, claim string) {
 	require.NotNil(w.t, n)
 	made := claimstest.Allocated(claim)
 	claimstest.Allocate(made, claimstest.Device("real.example.com", "x"))
-	joined := []claiminfo.Claim{{ResourceClaim: made, Drivers: []string{"real.example.com"}}}
+	joined := []claiminfo.Claim{{ResourceClaim: made, Drivers: map[string]claiminfo.DriverState{"real.example.com": {}}}}
 	_, err := n.claims.Join(claimstest.NewPod(pod).UID, joined)
 	require.NoError(w.t, err)
 	require.NoError(w.t, n.claims.SetPrepared(joined))

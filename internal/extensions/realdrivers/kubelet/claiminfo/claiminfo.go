@@ -23,7 +23,7 @@ type Info struct {
 	Namespace string
 	// PodUIDs are the Pods that the claim is prepared or being prepared for.
 	PodUIDs sets.Set[string]
-	// DriverState has an entry for each driver that is asked to prepare the claim.
+	// DriverState has an entry for each driver that is asked to prepare or to unprepare the claim.
 	DriverState map[string]DriverState
 
 	// isPrepared is lost at a restart, after which drivers are asked once more.
@@ -32,8 +32,11 @@ type Info struct {
 	isUnpreparing bool
 }
 
-// DriverState has the devices that a driver has prepared.
-type DriverState struct{ Devices []Device }
+// DriverState has the devices that a driver has prepared, and what the driver is not asked for.
+type DriverState struct {
+	Devices            []Device
+	SkipNodeOperations []resourcev1.SkipNodeOperation `json:"skipNodeOperations,omitempty"`
+}
 
 // Device is what a driver has returned for a device.
 type Device struct {
@@ -43,10 +46,10 @@ type Device struct {
 	CDIDeviceIDs         []string
 }
 
-// Claim is a claim to prepare, with the drivers to ask.
+// Claim is a claim to prepare, with the drivers to ask for it, now or when it is unprepared.
 type Claim struct {
 	*resourcev1.ResourceClaim
-	Drivers []string
+	Drivers map[string]DriverState
 }
 
 // Cache has the claims of one node. It writes each change to its file. It ends with the ownership of the node, since
@@ -58,6 +61,11 @@ type Cache struct {
 	infos map[types.NamespacedName]*Info
 	// stored is the file as it was read or written last, or nil if there was none.
 	stored fs.FileInfo
+}
+
+// Skips reports whether the driver is not asked for an operation.
+func (s DriverState) Skips(operation resourcev1.SkipNodeOperation) bool {
+	return slices.Contains(s.SkipNodeOperations, operation)
 }
 
 // Key returns namespace and name of the claim.
@@ -87,10 +95,7 @@ func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 	for _, claim := range claims {
 		info := c.infos[keyOf(claim.ResourceClaim)]
 		if info == nil {
-			info = &Info{ClaimUID: claim.UID, ClaimName: claim.Name, Namespace: claim.Namespace, PodUIDs: sets.New[string](), DriverState: map[string]DriverState{}}
-			for _, driver := range claim.Drivers {
-				info.DriverState[driver] = DriverState{}
-			}
+			info = &Info{ClaimUID: claim.UID, ClaimName: claim.Name, Namespace: claim.Namespace, PodUIDs: sets.New[string](), DriverState: maps.Clone(claim.Drivers)}
 			c.infos[info.Key()] = info
 		}
 		info.PodUIDs.Insert(string(pod))
@@ -114,7 +119,9 @@ func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if info := c.infos[keyOf(claim.ResourceClaim)]; info != nil {
-		info.DriverState[driver] = DriverState{devices}
+		state := info.DriverState[driver]
+		state.Devices = devices
+		info.DriverState[driver] = state
 	}
 	return nil
 }

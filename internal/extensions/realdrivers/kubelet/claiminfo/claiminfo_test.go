@@ -12,7 +12,11 @@ import (
 )
 
 func claim(name string, uid types.UID, drivers ...string) Claim {
-	return Claim{&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}}, drivers}
+	asked := map[string]DriverState{}
+	for _, driver := range drivers {
+		asked[driver] = DriverState{}
+	}
+	return Claim{&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}}, asked}
 }
 
 func open(t *testing.T, file string) *Cache {
@@ -28,7 +32,7 @@ func prepare(t *testing.T, c *Cache, pod types.UID, claims ...Claim) {
 	left, err := c.Join(pod, claims)
 	require.NoError(t, err)
 	for _, claim := range left {
-		for _, driver := range claim.Drivers {
+		for driver := range claim.Drivers {
 			require.NoError(t, c.SetDevices(claim, driver, []Device{{PoolName: "pool", DeviceName: "device-of-" + driver, CDIDeviceIDs: []string{"a/b=c"}}}))
 		}
 	}
