@@ -51,7 +51,7 @@ func pages(root string) ([]string, error) {
 	if err == nil && len(pages) == 0 {
 		err = errors.New("there is no docs/reference: run it in the root of the repository")
 	}
-	return pages, err
+	return append(pages, filepath.Join(root, "docs", "works-with.md")), err
 }
 
 // part is a generated part of a page.
@@ -72,6 +72,8 @@ var generators = map[string]func(root string) (string, error){
 	"fields-kwokdraconfigurations": fieldsOf("kwokdraconfigurations"),
 	"scheduler-statements":         schedulerStatements,
 	"autoscaler-statements":        autoscalerStatements,
+	"others-1.36":                  othersOn("1.36"),
+	"others-1.37":                  othersOn("1.37"),
 }
 
 // fill fills in the generated parts of a page.

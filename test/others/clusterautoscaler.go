@@ -12,7 +12,8 @@ import (
 // clusterAutoscaler are stories with Cluster Autoscaler and its KWOK provider, which makes
 // the nodes.
 var clusterAutoscaler = suite{
-	name: "cluster-autoscaler",
+	name:  "cluster-autoscaler",
+	title: `[Cluster Autoscaler](#cluster-autoscaler), stories of ours, [from a checkout](#run-them)`,
 	origin: &origin{
 		module: "sigs.k8s.io/cluster-autoscaler",
 		folder: ".",

@@ -27,16 +27,17 @@ var perfTests = origin{
 
 // The load test of DRA, with claims and with extended resources.
 var (
-	clusterLoader         = loadTest("clusterloader2")
-	clusterLoaderExtended = loadTest("clusterloader2-extended-resources", "CL2_ENABLE_EXTENDED_RESOURCES=true")
+	clusterLoader         = loadTest("clusterloader2", "claims")
+	clusterLoaderExtended = loadTest("clusterloader2-extended-resources", "extended resources", "CL2_ENABLE_EXTENDED_RESOURCES=true")
 )
 
-// loadTest is testing/dra of ClusterLoader2, with its parameters as variables.
-func loadTest(name string, parameters ...string) suite {
+// loadTest is testing/dra of ClusterLoader2 with what its Pods ask for devices by, and with its parameters as variables.
+func loadTest(name, with string, parameters ...string) suite {
 	const unlimited = "99999"
 	client := []string{"kube-api-qps=" + unlimited, "kube-api-burst=" + unlimited}
 	return suite{
 		name:   name,
+		title:  "[ClusterLoader2](#clusterloader2), steps of `testing/dra` with " + with + ", [from a checkout](#run-them)",
 		origin: &perfTests,
 		cluster: cluster.Options{
 			FeatureGates: switchOn("DRAExtendedResource"),

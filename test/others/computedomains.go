@@ -24,6 +24,7 @@ var computeDomainController = command{module: nvidiaModule, path: "/cmd/compute-
 // computeDomains runs NVIDIA's controller of ComputeDomains on a rack of fake trays.
 var computeDomains = suite{
 	name:       "nvidia-compute-domains",
+	title:      `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
 	tests:      build.Tests{Module: nvidiaModule},
 	sidecar:    []string{"--compute-domains"},
 	moreStages: []string{"node/chaos/node-crash.yaml"},

@@ -10,7 +10,8 @@ import (
 )
 
 var draExampleDriver = suite{
-	name: "dra-example-driver",
+	name:  "dra-example-driver",
+	title: "[dra-example-driver](https://github.com/kubernetes-sigs/dra-example-driver), `test/e2e`",
 	tests: build.Tests{
 		Module:  module.Version{Path: "sigs.k8s.io/dra-example-driver", Version: "v0.4.0"},
 		Package: "sigs.k8s.io/dra-example-driver/test/e2e",

@@ -27,6 +27,7 @@ var jobSetManager = manager{
 // jobSet are stories of Jobs that belong together.
 var jobSet = suite{
 	name:     jobSetManager.name,
+	title:    "[JobSet](#jobset), a story of ours",
 	tests:    build.Tests{Module: jobSetManager.module},
 	commands: []command{jobSetManager.program()},
 	install:  jobSetManager.install,

@@ -30,6 +30,7 @@ var (
 func kaiSuite(name, folder, specs string) suite {
 	return suite{
 		name:     name,
+		title:    "[KAI Scheduler](#kai-scheduler), its specs of DRA in `" + folder + "`, [from a checkout](#run-them)",
 		origin:   &kaiScheduler,
 		tests:    build.Tests{Package: kaiScheduler.module + "/test/e2e/suites/" + folder},
 		specs:    regexp.MustCompile(specs),

@@ -19,6 +19,7 @@ var karpenterModule = module.Version{Path: "sigs.k8s.io/karpenter", Version: "v1
 
 var karpenterDRA = suite{
 	name:  "karpenter",
+	title: "[Karpenter](https://github.com/kubernetes-sigs/karpenter), `test/suites/dra`",
 	tests: build.Tests{Module: karpenterModule, Package: karpenterModule.Path + "/test/suites/dra"},
 	// kwok-dra is the suite's driver: it reads what the suite tells Karpenter's own driver.
 	sidecar: []string{"--adapters", "DRAConfig"},

@@ -17,7 +17,8 @@ const kubernetesModule = "k8s.io/kubernetes"
 // kubernetes are the specs of DRA itself, each with a driver of its own that kwok-dra
 // knows nothing of.
 var kubernetes = suite{
-	name: "kubernetes",
+	name:  "kubernetes",
+	title: `[Kubernetes](#kubernetes), its specs of DRA`,
 	tests: build.Tests{
 		Module: module.Version{Path: kubernetesModule},
 		// The specs are in test/e2e/dra, but only this package runs any.

@@ -24,6 +24,7 @@ var stateMetricsModule = module.Version{Path: "k8s.io/kube-state-metrics/v2", Ve
 // kubeStateMetrics runs as a process, and tells of the claims of fake Pods.
 var kubeStateMetrics = suite{
 	name:     "kube-state-metrics",
+	title:    `[kube-state-metrics](#kube-state-metrics), stories of ours`,
 	tests:    build.Tests{Module: stateMetricsModule},
 	commands: []command{{module: stateMetricsModule}},
 	install:  installStateMetrics,

@@ -19,6 +19,7 @@ import (
 // kubeVirt has KubeVirt find the devices of a virtual machine by their metadata files.
 var kubeVirt = suite{
 	name:          "kubevirt",
+	title:         `[KubeVirt's reader of device metadata](#kubevirt), a story of ours`,
 	tests:         build.Tests{Module: module.Version{Path: "kubevirt.io/kubevirt", Version: "v1.9.0"}},
 	containerView: true,
 	install:       buildMetadataReader,

@@ -37,6 +37,7 @@ var kueueFeatures = switchOn("DynamicResourceAllocation", "DRAExtendedResource",
 func kueueSuite(folder string) suite {
 	return suite{
 		name:     "kueue-" + folder,
+		title:    "[Kueue](#kueue), `test/e2e/dra/" + folder + "`",
 		tests:    build.Tests{Module: kueueModule, Package: kueueModule.Path + "/test/e2e/dra/" + folder},
 		cluster:  cluster.Options{FeatureGates: kueueFeatures},
 		commands: []command{kueueCommand},

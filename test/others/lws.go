@@ -25,6 +25,7 @@ var lwsManager = manager{
 // lws are stories of groups of a leader and workers.
 var lws = suite{
 	name:     lwsManager.name,
+	title:    "[LeaderWorkerSet](#leaderworkerset), stories of ours",
 	tests:    build.Tests{Module: lwsManager.module},
 	commands: []command{lwsManager.program()},
 	install:  lwsManager.install,

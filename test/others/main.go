@@ -29,8 +29,12 @@ func main() {
 	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
 	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
+	record := flag.Bool("record", false, "write what came of each suite into docs/works-with.json, from which make generate-docs makes the tables of docs/works-with.md")
 	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C")
 	flag.Parse()
+	if *record {
+		r.record = filepath.Join(sidecar.Root(), "docs", "works-with.json")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	wanted := selection{*name, *source}
 	var err error
@@ -56,6 +60,9 @@ func run(ctx context.Context, r *runner, wanted selection, format string) error 
 	chosen, err := wanted.suites(ctx)
 	if err != nil {
 		return err
+	}
+	if r.record != "" && (r.focus != "" || r.without != "") {
+		return errors.New("read -record: only whole suites are recorded, so do not use it with -focus or -without")
 	}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {

@@ -32,6 +32,7 @@ func kindServer(clusterName string) string { return clusterName + "-control-plan
 // the manager; the workers are like it.
 var multiKueue = suite{
 	name:  multiKueueName,
+	title: "[Kueue](#kueue), `test/e2e/multikueue/dra`",
 	tests: build.Tests{Module: kueueModule, Package: kueueModule.Path + "/test/e2e/multikueue/dra"},
 	cluster: cluster.Options{
 		FeatureGates: kueueFeatures,

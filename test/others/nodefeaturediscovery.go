@@ -23,6 +23,7 @@ var topologyUpdater = command{module: featureDiscoveryModule, path: "/cmd/nfd-to
 // nodeFeatureDiscovery runs the agent that reads the Pods of its node from the PodResources socket.
 var nodeFeatureDiscovery = suite{
 	name:       "node-feature-discovery",
+	title:      `[node-feature-discovery](#node-feature-discovery), a story of ours`,
 	tests:      build.Tests{Module: featureDiscoveryModule},
 	pluginsDir: true,
 	sidecar:    []string{"--pod-resources"},

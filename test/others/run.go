@@ -34,6 +34,8 @@ type runner struct {
 	focus, logs string
 	// without is what kwok-dra does not do, for specs to fail. Optional.
 	without string
+	// record is the file that keeps what came of each suite. Optional.
+	record string
 }
 
 type printer func(io.Writer, []*report.Suite) error
@@ -48,11 +50,17 @@ func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 			return result
 		}
 	}
+	started := time.Now()
 	err := r.play(ctx, s, result)
+	s.explain(result.Specs)
+	if err == nil && r.record != "" {
+		record := report.NewRecord(result, time.Since(started))
+		record.Title = s.title
+		err = report.Keep(r.record, record)
+	}
 	if err != nil {
 		result.Problem = err.Error()
 	}
-	s.explain(result.Specs)
 	return result
 }
 
@@ -71,7 +79,7 @@ func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error 
 	if err != nil {
 		return err
 	}
-	result.Kubernetes = strings.TrimPrefix(w.Versions().Kubernetes, "v")
+	result.Kubernetes, result.Kwok = strings.TrimPrefix(w.Versions().Kubernetes, "v"), strings.TrimPrefix(w.Versions().Kwok, "v")
 	result.Log = filepath.Join(r.logs, s.name+".log")
 	step := progress.Start(os.Stderr, fmt.Sprintf("Running %s %s, log %s", s.name, result.Version, result.Log))
 	err = run(w, result)

@@ -17,6 +17,8 @@ import (
 // needs. The folder manifests has a kustomization of nodes and templates for each.
 type suite struct {
 	name string
+	// title names it in the table of docs/works-with.md, in Markdown.
+	title string
 	// tests are what is built and run, from the module as it was released. Where there are
 	// stories, only the module counts. That of Kubernetes is of the cluster's version.
 	tests build.Tests

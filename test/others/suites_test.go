@@ -53,3 +53,14 @@ func TestChoice(t *testing.T) {
 	require.True(t, kai.foreign(report.Spec{Name: other, Result: report.LeftOut}))
 	require.False(t, kai.foreign(report.Spec{Name: other, Result: report.Failed}), "what fails is always told")
 }
+
+// TestTitles: each suite has a title for the table of what works, and no two have the same.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	titles := map[string]string{}
+	for _, s := range suites {
+		require.NotEmpty(t, s.title, s.name)
+		require.Empty(t, titles[s.title], s.name)
+		titles[s.title] = s.name
+	}
+}

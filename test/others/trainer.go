@@ -28,6 +28,7 @@ var trainerManager = manager{
 // trainer is a story of training on several nodes. Trainer makes a JobSet of it.
 var trainer = suite{
 	name:     trainerManager.name,
+	title:    "[Kubeflow Trainer](#kubeflow-trainer), a story of ours",
 	tests:    build.Tests{Module: trainerManager.module},
 	commands: []command{jobSetManager.program(), trainerManager.program()},
 	install:  installTrainer,

@@ -17,7 +17,8 @@ import (
 // volcano are stories with Volcano's scheduler and controllers. Its own tests run containers.
 // What is published of it lacks a folder that its go.mod names, so it is a checkout.
 var volcano = suite{
-	name: "volcano",
+	name:  "volcano",
+	title: `[Volcano](#volcano), stories of ours, [from a checkout](#run-them)`,
 	origin: &origin{
 		module: "volcano.sh/volcano",
 		folder: ".",

@@ -45,6 +45,7 @@ type Suite struct {
 	Name       string `json:"suite"`
 	Version    string `json:"version"`
 	Kubernetes string `json:"kubernetes"`
+	Kwok       string `json:"kwok"`
 	Specs      []Spec `json:"specs"`
 	// Seconds is how long the suite took, where that is more than its specs took.
 	Seconds float64 `json:"seconds,omitempty"`
