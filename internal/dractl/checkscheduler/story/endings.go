@@ -36,8 +36,8 @@ func (f *fleet) bindingPools() []*pool {
 // refuseBinding has a Pod come for devices of a pool, and the drivers refuse all devices that wait for them: the scheduler
 // has to release these, and to allocate again.
 func (g *generator) refuseBinding(p *pool) {
-	pod, claim := g.newPodFor(p)
-	g.addStep(Step{Say: pod.Name + " comes, and the drivers refuse to bind Pods to their devices.", Create: Objects{claim, pod}, Answer: Failed, Rest: true})
+	pod, template := g.newPodFor(p)
+	g.addStep(Step{Say: pod.Name + " comes, and the drivers refuse to bind Pods to their devices.", Create: Objects{template, pod}, Answer: Failed, Rest: true})
 }
 
 // leaveOldGeneration has a driver publish the next generation of a pool in other slices, with other devices, and leave the
@@ -62,25 +62,23 @@ func (g *generator) leaveOldGeneration() {
 		Say:    fmt.Sprintf("The driver publishes generation %d of pool %s with other devices, and leaves the old slices behind.", next.Spec.Pool.Generation, p.name),
 		Create: Objects{next}, Rest: true,
 	})
-	pod, claim := g.newPodFor(p)
-	g.addStep(Step{Say: pod.Name + " comes for devices of the pool.", Create: Objects{claim, pod}, Rest: true})
+	pod, template := g.newPodFor(p)
+	g.addStep(Step{Say: pod.Name + " comes for devices of the pool.", Create: Objects{template, pod}, Rest: true})
 }
 
-// newPodFor makes a Pod on the node of a pool, if the pool has one, and a claim for one or all devices of the pool's driver.
-func (g *loadMaker) newPodFor(p *pool) (*corev1.Pod, *resourcev1.ResourceClaim) {
-	claim := &resourcev1.ResourceClaim{
-		TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("claim-%d", g.load.madeClaims)),
-	}
-	g.load.madeClaims++
+// newPodFor makes a Pod on the node of a pool, if the pool has one, and a template of claims for one or all devices of the
+// pool's driver. A quota may refuse claims that are made by hand.
+func (g *loadMaker) newPodFor(p *pool) (*corev1.Pod, *resourcev1.ResourceClaimTemplate) {
 	request := &resourcev1.ExactDeviceRequest{DeviceClassName: p.driver.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
 	if g.chance(50) {
 		request.AllocationMode, request.Count = resourcev1.DeviceAllocationModeAll, 0
 	}
-	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r0", Exactly: request}}
+	template := g.newTemplate()
+	template.Spec.Spec = resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r0", Exactly: request}}}}
 	pod := g.newBarePod()
-	useClaim(pod, corev1.PodResourceClaim{Name: "claim-0", ResourceClaimName: &claim.Name}, func(container int) bool { return container == 0 })
+	useClaim(pod, corev1.PodResourceClaim{Name: "claim-0", ResourceClaimTemplateName: &template.Name}, func(container int) bool { return container == 0 })
 	if p.node != "" {
 		pod.Spec.NodeSelector[corev1.LabelHostname] = p.node
 	}
-	return pod, claim
+	return pod, template
 }
