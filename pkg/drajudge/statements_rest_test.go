@@ -99,6 +99,20 @@ func restExamples() []example {
 			pod.Status.NominatedNodeName = "node-1"
 			s.create(pod)
 		}},
+		{preemptedInVain, "the Pod waits for its driver", func(s *story, isViolated bool) {
+			device := gpu(0)
+			device.BindingConditions, device.BindingFailureConditions = []string{"Attached"}, []string{"Failed"}
+			s.create(sliceOf(device))
+			s.remove(s.preempt("pod", "node-1"))
+			claim := claimWith("a", requestFor("r", pick(isViolated, int64(5), 1)))
+			s.create(claim)
+			if !isViolated {
+				reserve(claim, podWith("pod-a", "a"))
+				s.allocate(claim, given("r", "gpu-0", func(r *allocated) {
+					r.BindingConditions, r.BindingFailureConditions = device.BindingConditions, device.BindingFailureConditions
+				}))
+			}
+		}},
 		{preemptedInVain, "the slices have changed", func(s *story, isViolated bool) {
 			slice := sliceOf(gpus(1)...)
 			s.create(slice)
