@@ -80,6 +80,17 @@ func restExamples() []example {
 			}}}
 			s.allocate(claim, given("r", "gpu-0", func(r *allocated) { r.BindingConditions = device.BindingConditions }))
 		}},
+		{podPlaced, "the allocator stops at a node that a claim of the Pod does not admit", func(s *story, isViolated bool) {
+			other := sliceOf(gpus(2)...)
+			other.Name, other.Spec.NodeName, other.Spec.Pool.Name = "node-2-gpu", new("node-2"), "node-2"
+			other.Spec.Pool.ResourceSliceCount = pick(isViolated, int64(1), 2)
+			s.create(sliceOf(gpus(2)...), other)
+			here, all := claimWith("a", requestFor("r", 1)), claimWith("b", requestFor("r", 0, func(r *exact) {
+				r.AllocationMode, r.Selectors = resourcev1.DeviceAllocationModeAll, selectors(`device.attributes["gpu.example.com"].index == 1`)
+			}))
+			s.create(here, all, podWith("pod", "a", "b"))
+			s.allocate(here, given("r", "gpu-0"))
+		}},
 		{preemptedInVain, "the Pod still waits", func(s *story, isViolated bool) {
 			s.create(sliceOf(gpus(1)...))
 			victim := s.preempt("pod", "node-1")
