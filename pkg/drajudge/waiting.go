@@ -97,7 +97,8 @@ func isWaiting(pod *corev1.Pod) bool {
 }
 
 // findPlace returns a node and devices for a Pod, or nil if there are none. An error of the allocator on any node keeps a Pod
-// waiting, though another node may suit it, even on a node that an allocated claim of the Pod does not admit. A place that the exhaustive search rules out is none.
+// waiting, though another node may suit it. That holds for a node, too, that an allocated claim of the Pod does not admit. A
+// place that the exhaustive search rules out is none.
 func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *place, isByAllocator bool) {
 	pending, allocated, isUsable := s.sortClaims(pod)
 	if !isUsable {
