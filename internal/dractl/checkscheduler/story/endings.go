@@ -19,8 +19,13 @@ func (g *generator) addEnding(answered int) {
 		g.refuseBinding(choose(g, pools...))
 		return
 	}
-	if g.chance(20) {
-		g.leaveOldGeneration()
+	pools := slices.DeleteFunc(slices.Clone(g.fleet.pools), func(p *pool) bool { return p.driver.flavor == partitionedDevices })
+	switch { // devices of cards do not come and go
+	case len(pools) == 0:
+	case g.chance(20):
+		g.leaveOldGeneration(choose(g, pools...))
+	case g.chance(20):
+		g.wantGrowingPool(choose(g, pools...))
 	}
 }
 
@@ -36,20 +41,22 @@ func (f *fleet) bindingPools() []*pool {
 // refuseBinding has a Pod come for devices of a pool, and the drivers refuse all devices that wait for them: the scheduler
 // has to release these, and to allocate again.
 func (g *generator) refuseBinding(p *pool) {
-	pod, template := g.newPodFor(p)
+	pod, template := g.newPodFor(p, g.chance(50))
 	g.addStep(Step{Say: pod.Name + " comes, and the drivers refuse to bind Pods to their devices.", Create: Objects{template, pod}, Answer: Failed, Rest: true})
+}
+
+// wantGrowingPool has a Pod come for all devices of a pool while the pool is incomplete. The Pod has to wait.
+func (g *generator) wantGrowingPool(p *pool) {
+	g.growPool(p, func() {
+		pod, template := g.newPodFor(p, true)
+		g.addStep(Step{Say: pod.Name + " comes for all devices of the pool.", Create: Objects{template, pod}, Rest: true})
+	})
+	g.story.Steps[len(g.story.Steps)-1].Rest = true
 }
 
 // leaveOldGeneration has a driver publish the next generation of a pool in other slices, with other devices, and leave the
 // old slices behind. Then a Pod comes for the devices of the pool.
-func (g *generator) leaveOldGeneration() {
-	if len(g.fleet.pools) == 0 {
-		return
-	}
-	p := choose(g, g.fleet.pools...)
-	if p.driver.flavor == partitionedDevices {
-		return // its devices are parts of cards
-	}
+func (g *generator) leaveOldGeneration(p *pool) {
 	next := p.slices[0].DeepCopy()
 	next.ObjectMeta = g.clusterMeta(p.sliceName(g.id, len(p.slices)))
 	next.Spec.Pool.Generation++
@@ -62,15 +69,15 @@ func (g *generator) leaveOldGeneration() {
 		Say:    fmt.Sprintf("The driver publishes generation %d of pool %s with other devices, and leaves the old slices behind.", next.Spec.Pool.Generation, p.name),
 		Create: Objects{next}, Rest: true,
 	})
-	pod, template := g.newPodFor(p)
+	pod, template := g.newPodFor(p, g.chance(50))
 	g.addStep(Step{Say: pod.Name + " comes for devices of the pool.", Create: Objects{template, pod}, Rest: true})
 }
 
 // newPodFor makes a Pod on the node of a pool, if the pool has one, and a template of claims for one or all devices of the
 // pool's driver. A quota may refuse claims that are made by hand.
-func (g *loadMaker) newPodFor(p *pool) (*corev1.Pod, *resourcev1.ResourceClaimTemplate) {
+func (g *loadMaker) newPodFor(p *pool, wantsAll bool) (*corev1.Pod, *resourcev1.ResourceClaimTemplate) {
 	request := &resourcev1.ExactDeviceRequest{DeviceClassName: p.driver.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
-	if g.chance(50) {
+	if wantsAll {
 		request.AllocationMode, request.Count = resourcev1.DeviceAllocationModeAll, 0
 	}
 	template := g.newTemplate()

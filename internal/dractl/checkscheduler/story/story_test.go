@@ -156,7 +156,7 @@ var needs = map[string]func(*Features){
 	"shared claim": nil, "claim of containers": nil, "template": nil, "Pod with two claims": nil, "config": nil,
 	"Pod ends": nil, "Pod is deleted": nil, "Pod terminates": nil, "Pod comes back": nil, "preemption": nil, "drain": nil, "node goes": nil, "node is used again": nil,
 	"slice changes": nil, "slice goes": nil, "pool grows": nil, "class changes": nil, "claim comes late": nil, "claim is deleted": nil, "rests": nil,
-	"node taint": nil, "old generation stays": nil,
+	"node taint": nil, "old generation stays": nil, "all of an incomplete pool": nil,
 	"counters": func(f *Features) { f.PartitionableDevices = false }, "nodes of devices": func(f *Features) { f.PartitionableDevices = false },
 	"shared capacity": func(f *Features) { f.ConsumableCapacity = false }, "request policy": func(f *Features) { f.ConsumableCapacity = false },
 	"capacity": func(f *Features) { f.ConsumableCapacity = false }, "distinct": func(f *Features) { f.ConsumableCapacity = false },
@@ -211,11 +211,46 @@ func traitsOf(s *Story) traits {
 		t.add("rests", step.Rest && i < len(s.Steps)-1)
 	}
 	t.add("old generation stays", leavesOldGeneration(s))
+	t.add("all of an incomplete pool", wantsIncompletePool(s))
 	t.add("several drivers", len(drivers) > 1)
 	for _, count := range users {
 		t.add("shared claim", count > 1)
 	}
 	return t
+}
+
+// wantsIncompletePool reports whether a Pod comes for all devices of the driver of a pool on a node while that lacks a slice.
+func wantsIncompletePool(s *Story) bool {
+	published := map[string]*resourcev1.ResourceSlice{}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		for _, object := range slices.Concat(step.Create, step.Replace) {
+			if slice, isSlice := object.(*resourcev1.ResourceSlice); isSlice {
+				published[slice.Name] = slice
+			}
+		}
+		for _, object := range step.Create {
+			template, isTemplate := object.(*resourcev1.ResourceClaimTemplate)
+			if !isTemplate || len(template.Spec.Spec.Devices.Requests) > 1 || template.Spec.Spec.Devices.Requests[0].Exactly == nil ||
+				template.Spec.Spec.Devices.Requests[0].Exactly.AllocationMode != resourcev1.DeviceAllocationModeAll {
+				continue
+			}
+			for _, slice := range published {
+				members := 0
+				for _, other := range published {
+					if generationOf(other) == generationOf(slice) {
+						members++
+					}
+				}
+				class := strings.Split(slice.Spec.Driver, ".")[0]
+				isWanted := strings.HasSuffix(template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName, "-"+class)
+				if isWanted && int64(members) < slice.Spec.Pool.ResourceSliceCount && slice.Spec.Pool.Generation > 1 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // leavesOldGeneration reports whether Pods come when a pool has slices of two generations that have no device in common.
