@@ -45,8 +45,17 @@ func (g *generator) refuseBinding(p *pool) {
 	g.addStep(Step{Say: pod.Name + " comes, and the drivers refuse to bind Pods to their devices.", Create: Objects{template, pod}, Answer: Failed, Rest: true})
 }
 
-// wantGrowingPool has a Pod come for all devices of a pool while the pool is incomplete. The Pod has to wait.
+// wantGrowingPool has a Pod come for all devices of a pool, of which others have none, while the pool is incomplete. The Pod
+// has to wait.
 func (g *generator) wantGrowingPool(p *pool) {
+	if len(g.load.pods) > 0 {
+		step := Step{Say: "All Pods are deleted.", Rest: true}
+		for _, pod := range g.load.pods {
+			step.Delete = append(step.Delete, Deletion{Ref: refTo(pod)})
+		}
+		g.load.pods = nil
+		g.addStep(step)
+	}
 	g.growPool(p, func() {
 		pod, template := g.newPodFor(p, true)
 		g.addStep(Step{Say: pod.Name + " comes for all devices of the pool.", Create: Objects{template, pod}, Rest: true})
