@@ -39,7 +39,7 @@ func TestStoriesAreWellFormed(t *testing.T) {
 					}
 				}
 			}
-			require.LessOrEqual(t, len(s.Steps), 12, "seed %d", seed)
+			require.LessOrEqual(t, len(s.Steps), 13, "seed %d", seed)
 			require.GreaterOrEqual(t, len(s.Steps), 3, "seed %d", seed)
 			require.LessOrEqual(t, pods, maxPods+2, "seed %d", seed)
 			require.Positive(t, pods, "seed %d", seed)
