@@ -57,11 +57,15 @@ func (g *generator) wantGrowingPool(p *pool) {
 		g.addStep(step)
 	}
 	g.growPool(p, func() {
+		g.restAfterLast() // what the scheduler decides right after a change may rest on what was before
 		pod, template := g.newPodFor(p, true)
 		g.addStep(Step{Say: pod.Name + " comes for all devices of the pool.", Create: Objects{template, pod}, Rest: true})
 	})
-	g.story.Steps[len(g.story.Steps)-1].Rest = true
+	g.restAfterLast()
 }
+
+// restAfterLast has the story rest after its last step.
+func (g *generator) restAfterLast() { g.story.Steps[len(g.story.Steps)-1].Rest = true }
 
 // leaveOldGeneration has a driver publish the next generation of a pool in other slices, with other devices, and leave the
 // old slices behind. Then a Pod comes for the devices of the pool.

@@ -55,7 +55,7 @@ func New(id string, seed int64, f Features) *Story {
 		g.addEvent()
 	}
 	last := len(g.story.Steps) - 1
-	g.story.Steps[last].Rest = true
+	g.restAfterLast()
 	answered := -1
 	if g.fleet.hasBindingConditions() { // drivers answer once: kube-scheduler looks for their answers every 5 s
 		answered = choose(g, firstEvent-1, last)
