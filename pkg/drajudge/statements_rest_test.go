@@ -80,6 +80,11 @@ func restExamples() []example {
 			}}}
 			s.allocate(claim, given("r", "gpu-0", func(r *allocated) { r.BindingConditions = device.BindingConditions }))
 		}},
+		{podPlaced, "beside a Pod with extended resources", func(s *story, isViolated bool) {
+			other := podWithDongles("other", "1")
+			other.Spec.NodeName = "node-1"
+			s.create(sliceOf(gpus(1)...), other, claimWith("a", requestFor("r", pick(isViolated, int64(1), 2))), podWith("pod", "a"))
+		}},
 		{podPlaced, "the allocator stops at a node that a claim of the Pod does not admit", func(s *story, isViolated bool) {
 			other := sliceOf(gpus(2)...)
 			other.Name, other.Spec.NodeName, other.Spec.Pool.Name = "node-2-gpu", new("node-2"), "node-2"
