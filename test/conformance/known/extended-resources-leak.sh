@@ -13,4 +13,4 @@ sleep 10
 kubectl get pods,resourceclaims -n "$name"
 create_pods
 sleep 40
-conclude "$(kubectl get pods -n "$name" -o jsonpath='{.items[*].spec.nodeName}' | wc -w)" 100 'so many of 100 Pods get one of 100 free devices'
+conclude "$(kubectl get pods -n "$name" -o jsonpath='{.items[*].spec.nodeName}' | wc -w | tr -d ' ')" 100 'so many of 100 Pods get one of 100 free devices'

@@ -20,11 +20,14 @@ func (g *generator) addEnding(answered int) {
 		return
 	}
 	pools := slices.DeleteFunc(slices.Clone(g.fleet.pools), func(p *pool) bool { return p.driver.flavor == partitionedDevices })
-	switch { // devices of cards do not come and go
-	case len(pools) == 0:
-	case g.chance(20):
+	if len(pools) == 0 { // devices of cards do not come and go
+		return
+	}
+	if g.chance(20) {
 		g.leaveOldGeneration(choose(g, pools...))
-	case g.chance(20):
+		return
+	}
+	if g.chance(20) {
 		g.wantGrowingPool(choose(g, pools...))
 	}
 }

@@ -219,38 +219,31 @@ func traitsOf(s *Story) traits {
 	return t
 }
 
-// wantsIncompletePool reports whether a Pod comes for all devices of the driver of a pool on a node while that lacks a slice.
+// wantsIncompletePool reports whether a Pod comes for all devices of a driver right after it has begun to publish a pool with
+// a slice more.
 func wantsIncompletePool(s *Story) bool {
-	published := map[string]*resourcev1.ResourceSlice{}
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		for _, object := range slices.Concat(step.Create, step.Replace) {
-			if slice, isSlice := object.(*resourcev1.ResourceSlice); isSlice {
-				published[slice.Name] = slice
-			}
-		}
-		for _, object := range step.Create {
-			template, isTemplate := object.(*resourcev1.ResourceClaimTemplate)
-			if !isTemplate || len(template.Spec.Spec.Devices.Requests) > 1 || template.Spec.Spec.Devices.Requests[0].Exactly == nil ||
-				template.Spec.Spec.Devices.Requests[0].Exactly.AllocationMode != resourcev1.DeviceAllocationModeAll {
-				continue
-			}
-			for _, slice := range published {
-				members := 0
-				for _, other := range published {
-					if generationOf(other) == generationOf(slice) {
-						members++
-					}
-				}
-				class := strings.Split(slice.Spec.Driver, ".")[0]
-				isWanted := strings.HasSuffix(template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName, "-"+class)
-				if isWanted && int64(members) < slice.Spec.Pool.ResourceSliceCount && slice.Spec.Pool.Generation > 1 {
-					return true
-				}
+	for i := 1; i < len(s.Steps); i++ {
+		for _, object := range s.Steps[i-1].Replace {
+			slice, isSlice := object.(*resourcev1.ResourceSlice)
+			if isSlice && s.Steps[i-1].Rest && int64(len(s.Steps[i-1].Replace)) < slice.Spec.Pool.ResourceSliceCount && asksForAll(&s.Steps[i], slice.Spec.Driver) {
+				return true
 			}
 		}
 	}
 	return false
+}
+
+// asksForAll reports whether a step makes a template of a claim for all devices of a driver.
+func asksForAll(step *Step, driver string) bool {
+	kind, _, _ := strings.Cut(driver, ".")
+	return slices.ContainsFunc(step.Create, func(object Object) bool {
+		template, isTemplate := object.(*resourcev1.ResourceClaimTemplate)
+		if !isTemplate {
+			return false
+		}
+		request := template.Spec.Spec.Devices.Requests[0].Exactly
+		return request != nil && request.AllocationMode == resourcev1.DeviceAllocationModeAll && strings.HasSuffix(request.DeviceClassName, "-"+kind)
+	})
 }
 
 // leavesOldGeneration reports whether Pods come when a pool has slices of two generations that have no device in common.
