@@ -79,12 +79,12 @@ func changesPlaces(old, object runtime.Object) bool {
 		!apiequality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }
 
-// checkPreemptions checks that no Pod waits for which others were preempted.
+// checkPreemptions checks that no Pod waits for which others were preempted. Drivers may take their time.
 func (r *restCheck) checkPreemptions() []Violation {
 	var violations []Violation
 	for _, id := range sortedKeys(r.pods) {
 		pod := r.pods[id]
-		if !isWaiting(pod) || len(pod.Spec.ResourceClaims) == 0 && len(r.supply.deviceResourcesOf(pod)) == 0 {
+		if !isWaiting(pod) || len(pod.Spec.ResourceClaims) == 0 && len(r.supply.deviceResourcesOf(pod)) == 0 || r.awaitsConditions(pod) {
 			continue
 		}
 		var victims []*preemption

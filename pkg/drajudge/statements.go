@@ -107,7 +107,7 @@ var all = []Statement{
 	{allocationNeeded, Should, "At rest, a claim that is no longer reserved is allocated only if a Pod has it that has not ended.", "ResourceClaim status.allocation; KEP-4381"},
 	{podPlaced, Should, "At rest, no Pod waits if upstream's allocator finds devices for its claims and extended resources on a node that suits the Pod, and an exhaustive search does not rule them out.", "structured allocator, Allocate"},
 	{podPlaceable, Should, "At rest, no Pod waits if an exhaustive search finds such devices, though upstream's allocator does not.", "ResourceClaim spec.devices; KEP-4381"},
-	{preemptedInVain, Should, "At rest, no Pod with claims waits if others were preempted on the node for which it was nominated, and no Pod of higher priority than theirs was bound there since.", "Pod status.nominatedNodeName; Pod condition DisruptionTarget"},
+	{preemptedInVain, Should, "At rest, no Pod with claims waits if others were preempted on the node for which it was nominated, and no Pod of higher priority than theirs was bound there since. It may wait for the binding conditions of its devices.", "Pod status.nominatedNodeName; Pod condition DisruptionTarget"},
 }
 
 // Statements returns all statements.

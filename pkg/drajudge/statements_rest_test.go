@@ -80,6 +80,22 @@ func restExamples() []example {
 			}}}
 			s.allocate(claim, given("r", "gpu-0", func(r *allocated) { r.BindingConditions = device.BindingConditions }))
 		}},
+		{podPlaced, "beside a Pod with extended resources", func(s *story, isViolated bool) {
+			other := podWithDongles("other", "1")
+			other.Spec.NodeName = "node-1"
+			s.create(sliceOf(gpus(1)...), other, claimWith("a", requestFor("r", pick(isViolated, int64(1), 2))), podWith("pod", "a"))
+		}},
+		{podPlaced, "the allocator stops at a node that a claim of the Pod does not admit", func(s *story, isViolated bool) {
+			other := sliceOf(gpus(2)...)
+			other.Name, other.Spec.NodeName, other.Spec.Pool.Name = "node-2-gpu", new("node-2"), "node-2"
+			other.Spec.Pool.ResourceSliceCount = pick(isViolated, int64(1), 2)
+			s.create(sliceOf(gpus(2)...), other)
+			here, all := claimWith("a", requestFor("r", 1)), claimWith("b", requestFor("r", 0, func(r *exact) {
+				r.AllocationMode, r.Selectors = resourcev1.DeviceAllocationModeAll, selectors(`device.attributes["gpu.example.com"].index == 1`)
+			}))
+			s.create(here, all, podWith("pod", "a", "b"))
+			s.allocate(here, given("r", "gpu-0"))
+		}},
 		{preemptedInVain, "the Pod still waits", func(s *story, isViolated bool) {
 			s.create(sliceOf(gpus(1)...))
 			victim := s.preempt("pod", "node-1")
@@ -98,6 +114,20 @@ func restExamples() []example {
 			pod.Spec.Priority = new(int32(pick(isViolated, 10, 0)))
 			pod.Status.NominatedNodeName = "node-1"
 			s.create(pod)
+		}},
+		{preemptedInVain, "the Pod waits for its driver", func(s *story, isViolated bool) {
+			device := gpu(0)
+			device.BindingConditions, device.BindingFailureConditions = []string{"Attached"}, []string{"Failed"}
+			s.create(sliceOf(device))
+			s.remove(s.preempt("pod", "node-1"))
+			claim := claimWith("a", requestFor("r", pick(isViolated, int64(5), 1)))
+			s.create(claim)
+			if !isViolated {
+				reserve(claim, podWith("pod-a", "a"))
+				s.allocate(claim, given("r", "gpu-0", func(r *allocated) {
+					r.BindingConditions, r.BindingFailureConditions = device.BindingConditions, device.BindingFailureConditions
+				}))
+			}
 		}},
 		{preemptedInVain, "the slices have changed", func(s *story, isViolated bool) {
 			slice := sliceOf(gpus(1)...)

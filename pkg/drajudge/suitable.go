@@ -78,7 +78,8 @@ func (r *room) suitsPod(node *corev1.Node, pod *corev1.Pod, provided map[corev1.
 	left := maps.Clone(r.left[node.Name])
 	subtractRequests(left, pod)
 	for name, quantity := range left {
-		if quantity.Sign() < 0 && !provided[name] {
+		before := r.left[node.Name][name]
+		if quantity.Sign() < 0 && quantity.Cmp(before) < 0 && !provided[name] { // what others have too much of does not matter
 			return false
 		}
 	}

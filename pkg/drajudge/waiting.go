@@ -97,7 +97,8 @@ func isWaiting(pod *corev1.Pod) bool {
 }
 
 // findPlace returns a node and devices for a Pod, or nil if there are none. An error of the allocator on any node keeps a Pod
-// waiting, though another node may suit it. A place that the exhaustive search rules out is none.
+// waiting, though another node may suit it. That holds for a node, too, that an allocated claim of the Pod does not admit. A
+// place that the exhaustive search rules out is none.
 func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *place, isByAllocator bool) {
 	pending, allocated, isUsable := s.sortClaims(pod)
 	if !isUsable {
@@ -108,7 +109,7 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 		node := s.supply.nodes[name]
 		isElsewhere := slices.ContainsFunc(allocated, func(c *resourcev1.ResourceClaim) bool { return !admitsNode(c.Status.Allocation.NodeSelector, node) })
 		extended, provided := s.supply.extendedClaim(pod, node)
-		if isElsewhere || !s.suitsPod(node, pod, provided) || extended != nil && !s.hasQuotaFor(extended) {
+		if !s.suitsPod(node, pod, provided) || extended != nil && !s.hasQuotaFor(extended) {
 			continue
 		}
 		p := &place{node: node, claims: pending}
@@ -119,6 +120,8 @@ func (s *placeSearch) findPlace(ctx context.Context, pod *corev1.Pod) (found *pl
 		switch {
 		case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
 			return nil, false
+		case isElsewhere:
+			continue
 		case err == nil && len(results) == len(p.claims):
 			p.results = results
 			suitable = append(suitable, p)

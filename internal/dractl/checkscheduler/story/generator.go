@@ -54,12 +54,15 @@ func New(id string, seed int64, f Features) *Story {
 	for steps, tries := g.between(4, 7), 0; len(g.story.Steps) < steps && tries < 20; tries++ {
 		g.addEvent()
 	}
-	last := &g.story.Steps[len(g.story.Steps)-1]
-	last.Rest = true
+	last := len(g.story.Steps) - 1
+	g.restAfterLast()
+	answered := -1
 	if g.fleet.hasBindingConditions() { // drivers answer once: kube-scheduler looks for their answers every 5 s
-		answered := choose(g, &g.story.Steps[firstEvent-1], last)
-		answered.Rest, answered.Answer = true, choose(g, Ready, Ready, Ready, Failed)
+		answered = choose(g, firstEvent-1, last)
+		step := &g.story.Steps[answered]
+		step.Rest, step.Answer = true, choose(g, Ready, Ready, Ready, Failed)
 	}
+	g.addEnding(answered)
 	return g.story
 }
 

@@ -65,8 +65,8 @@ func (g *generator) addPods(count int) {
 	g.addStep(step)
 }
 
-// newPod makes a Pod, and the claims and templates that it needs and do not exist.
-func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
+// newBarePod makes a Pod without claims.
+func (g *loadMaker) newBarePod() *corev1.Pod {
 	pod := &corev1.Pod{TypeMeta: typeOf("v1", "Pod"), ObjectMeta: g.namespacedMeta(fmt.Sprintf("pod-%d", g.load.madePods))}
 	g.load.madePods++
 	g.load.pods = append(g.load.pods, pod)
@@ -84,6 +84,12 @@ func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
 	if g.chance(30) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Key: domain + "/reserved", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	}
+	return pod
+}
+
+// newPod makes a Pod, and the claims and templates that it needs and do not exist.
+func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
+	pod := g.newBarePod()
 	if i := slices.IndexFunc(g.fleet.drivers, func(d *driver) bool { return d.extendedResource != "" }); i >= 0 && g.chance(40) {
 		requestExtended(pod, g.fleet.drivers[i].extendedResource, choose(g, "1", "1", "2"))
 		if g.chance(70) {
@@ -99,15 +105,20 @@ func (g *loadMaker) newPod() (*corev1.Pod, Objects) {
 		}) {
 			continue // a Pod has a claim once
 		}
-		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, reference)
-		for c := range pod.Spec.Containers {
-			if c == 0 || g.chance(60) {
-				resources := &pod.Spec.Containers[c].Resources
-				resources.Claims = append(resources.Claims, corev1.ResourceClaim{Name: reference.Name})
-			}
-		}
+		useClaim(pod, reference, func(container int) bool { return container == 0 || g.chance(60) })
 	}
 	return pod, made
+}
+
+// useClaim gives a Pod a claim, which some of its containers use.
+func useClaim(pod *corev1.Pod, reference corev1.PodResourceClaim, uses func(container int) bool) {
+	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, reference)
+	for i := range pod.Spec.Containers {
+		if uses(i) {
+			resources := &pod.Spec.Containers[i].Resources
+			resources.Claims = append(resources.Claims, corev1.ResourceClaim{Name: reference.Name})
+		}
+	}
 }
 
 // requestExtended has the first container of a Pod ask for an extended resource.

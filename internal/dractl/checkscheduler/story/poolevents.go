@@ -20,8 +20,7 @@ func (g *generator) replacePool() {
 	g.addStep(step)
 }
 
-// replacePoolSlowly publishes the next generation of a pool with a slice more, slice by slice: the pool is incomplete
-// in between.
+// replacePoolSlowly has a pool grow, at times while Pods come.
 func (g *generator) replacePoolSlowly() {
 	if len(g.fleet.pools) == 0 {
 		return
@@ -31,6 +30,16 @@ func (g *generator) replacePoolSlowly() {
 		g.replacePool() // all slices have their counters
 		return
 	}
+	g.growPool(p, func() {
+		if g.chance(50) {
+			g.addPods(g.between(1, 2))
+		}
+	})
+}
+
+// growPool publishes the next generation of a pool with a slice more, slice by slice: the pool is incomplete in between,
+// while something else happens.
+func (g *generator) growPool(p *pool, meanwhile func()) {
 	more := p.slices[0].DeepCopy()
 	more.ObjectMeta = g.clusterMeta(p.sliceName(g.id, len(p.slices)))
 	more.Spec.Devices = nil
@@ -50,9 +59,7 @@ func (g *generator) replacePoolSlowly() {
 		step.Replace = append(step.Replace, slice)
 	}
 	g.addStep(step)
-	if g.chance(50) {
-		g.addPods(g.between(1, 2))
-	}
+	meanwhile()
 	g.addStep(Step{Say: "Pool " + p.name + " is complete.", Create: Objects{next[len(next)-1]}, Rest: g.chance(60)})
 }
 

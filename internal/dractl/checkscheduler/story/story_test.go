@@ -39,7 +39,7 @@ func TestStoriesAreWellFormed(t *testing.T) {
 					}
 				}
 			}
-			require.LessOrEqual(t, len(s.Steps), 10, "seed %d", seed)
+			require.LessOrEqual(t, len(s.Steps), 13, "seed %d", seed)
 			require.GreaterOrEqual(t, len(s.Steps), 3, "seed %d", seed)
 			require.LessOrEqual(t, pods, maxPods+2, "seed %d", seed)
 			require.Positive(t, pods, "seed %d", seed)
@@ -156,8 +156,8 @@ var needs = map[string]func(*Features){
 	"shared claim": nil, "claim of containers": nil, "template": nil, "Pod with two claims": nil, "config": nil,
 	"Pod ends": nil, "Pod is deleted": nil, "Pod terminates": nil, "Pod comes back": nil, "preemption": nil, "drain": nil, "node goes": nil, "node is used again": nil,
 	"slice changes": nil, "slice goes": nil, "pool grows": nil, "class changes": nil, "claim comes late": nil, "claim is deleted": nil, "rests": nil,
-	"node taint": nil,
-	"counters":   func(f *Features) { f.PartitionableDevices = false }, "nodes of devices": func(f *Features) { f.PartitionableDevices = false },
+	"node taint": nil, "old generation stays": nil, "all of an incomplete pool": nil,
+	"counters": func(f *Features) { f.PartitionableDevices = false }, "nodes of devices": func(f *Features) { f.PartitionableDevices = false },
 	"shared capacity": func(f *Features) { f.ConsumableCapacity = false }, "request policy": func(f *Features) { f.ConsumableCapacity = false },
 	"capacity": func(f *Features) { f.ConsumableCapacity = false }, "distinct": func(f *Features) { f.ConsumableCapacity = false },
 	"taint": func(f *Features) { f.DeviceTaints = false; f.TaintRuleVersion = "" }, "toleration": func(f *Features) { f.DeviceTaints = false; f.TaintRuleVersion = "" },
@@ -165,7 +165,8 @@ var needs = map[string]func(*Features){
 	"firstAvailable":     func(f *Features) { f.PrioritizedList = false },
 	"admin access":       func(f *Features) { f.AdminAccess = false },
 	"binding conditions": func(f *Features) { f.BindingConditions = false }, "drivers answer": func(f *Features) { f.BindingConditions = false },
-	"Pod group": func(f *Features) { f.PodGroups = false }, "claim of a Pod group": func(f *Features) { f.PodGroups = false },
+	"drivers refuse": func(f *Features) { f.BindingConditions = false },
+	"Pod group":      func(f *Features) { f.PodGroups = false }, "claim of a Pod group": func(f *Features) { f.PodGroups = false },
 	"extended resource": func(f *Features) { f.ExtendedResources = false },
 	"quota":             func(f *Features) { f.Quotas = false },
 }
@@ -206,13 +207,79 @@ func traitsOf(s *Story) traits {
 		t.addChanges(step)
 		t.add("drain", len(step.Drain) > 0)
 		t.add("drivers answer", step.Answer != "")
+		t.add("drivers refuse", step.Answer == Failed && hasKind(step.Create, "Pod"))
 		t.add("rests", step.Rest && i < len(s.Steps)-1)
 	}
+	t.add("old generation stays", leavesOldGeneration(s))
+	t.add("all of an incomplete pool", wantsIncompletePool(s))
 	t.add("several drivers", len(drivers) > 1)
 	for _, count := range users {
 		t.add("shared claim", count > 1)
 	}
 	return t
+}
+
+// wantsIncompletePool reports whether a Pod comes for all devices of a driver right after it has begun to publish a pool with
+// a slice more.
+func wantsIncompletePool(s *Story) bool {
+	for i := 1; i < len(s.Steps); i++ {
+		for _, object := range s.Steps[i-1].Replace {
+			slice, isSlice := object.(*resourcev1.ResourceSlice)
+			if isSlice && s.Steps[i-1].Rest && int64(len(s.Steps[i-1].Replace)) < slice.Spec.Pool.ResourceSliceCount && asksForAll(&s.Steps[i], slice.Spec.Driver) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asksForAll reports whether a step makes a template of a claim for all devices of a driver.
+func asksForAll(step *Step, driver string) bool {
+	kind, _, _ := strings.Cut(driver, ".")
+	return slices.ContainsFunc(step.Create, func(object Object) bool {
+		template, isTemplate := object.(*resourcev1.ResourceClaimTemplate)
+		if !isTemplate {
+			return false
+		}
+		request := template.Spec.Spec.Devices.Requests[0].Exactly
+		return request != nil && request.AllocationMode == resourcev1.DeviceAllocationModeAll && strings.HasSuffix(request.DeviceClassName, "-"+kind)
+	})
+}
+
+// leavesOldGeneration reports whether Pods come when a pool has slices of two generations that have no device in common.
+func leavesOldGeneration(s *Story) bool {
+	published := map[string]*resourcev1.ResourceSlice{}
+	hasOld := false
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if hasOld && hasKind(step.Create, "Pod") {
+			return true
+		}
+		for _, object := range slices.Concat(step.Create, step.Replace) {
+			if slice, isSlice := object.(*resourcev1.ResourceSlice); isSlice {
+				published[slice.Name] = slice
+			}
+		}
+		for _, deletion := range step.Delete {
+			delete(published, deletion.Name)
+		}
+		for _, old := range published {
+			for _, slice := range published {
+				hasOld = hasOld || poolOf(old) == poolOf(slice) && old.Spec.Pool.Generation < slice.Spec.Pool.Generation && !haveCommonDevice(old, slice)
+			}
+		}
+	}
+	return false
+}
+
+func poolOf(slice *resourcev1.ResourceSlice) [2]string {
+	return [2]string{slice.Spec.Driver, slice.Spec.Pool.Name}
+}
+
+func haveCommonDevice(a, b *resourcev1.ResourceSlice) bool {
+	return slices.ContainsFunc(a.Spec.Devices, func(d resourcev1.Device) bool {
+		return slices.ContainsFunc(b.Spec.Devices, func(other resourcev1.Device) bool { return other.Name == d.Name })
+	})
 }
 
 func (t traits) addChanges(step *Step) {
