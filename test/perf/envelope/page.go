@@ -1,0 +1,2 @@
+package main
+func writePage(path string, reports []string) error { return nil }
