@@ -44,7 +44,7 @@ func (e *envelope) choose(only *regexp.Regexp) error {
 		if lacking == "" {
 			e.chosen = append(e.chosen, d)
 		} else {
-			e.skipped = append(e.skipped, fmt.Sprintf("%s: %s cannot be measured along it, Kubernetes 1.%d or later can", d.name, lacking, d.since))
+			e.skipped = append(e.skipped, fmt.Sprintf("%s is left out: it needs Kubernetes 1.%d, and %s is older", d.name, d.since, lacking))
 		}
 	}
 	if len(e.chosen) == 0 {
@@ -62,8 +62,15 @@ func (e *envelope) measure(ctx context.Context) (r *report, err error) {
 			err = errors.Join(err, w.cluster.Stop())
 		}
 	}()
-	for _, subject := range e.subjects {
-		w, err := startWorld(ctx, subject)
+	// First of all: a build takes minutes, in which no cluster need run.
+	programs := make([]map[string]string, len(e.subjects))
+	for i, subject := range e.subjects {
+		if programs[i], err = subject.patchedPrograms(ctx); err != nil {
+			return r, err
+		}
+	}
+	for i, subject := range e.subjects {
+		w, err := startWorld(ctx, subject, programs[i])
 		if err != nil {
 			return r, err
 		}

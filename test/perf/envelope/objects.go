@@ -102,7 +102,9 @@ func (s shape) counters(value int64) map[string]resourcev1.Counter {
 	return all
 }
 
-func gibibytes(count int64) resource.Quantity { return *resource.NewQuantity(count<<30, resource.BinarySI) }
+func gibibytes(count int64) resource.Quantity {
+	return *resource.NewQuantity(count<<30, resource.BinarySI)
+}
 
 // newClaimSpec returns what each Pod asks for.
 func (s shape) newClaimSpec() resourcev1.ResourceClaimSpec {

@@ -97,8 +97,19 @@ func (r *report) curve(dimension, subject string, m metric) plot.Series {
 	return line
 }
 
+// doubts say what was not measured, or not as it should have been.
+func (r *report) doubts() []string {
+	all := slices.Clone(r.Skipped)
+	for i := range r.Points {
+		for _, warning := range r.Points[i].warnings() {
+			all = append(all, fmt.Sprintf("%s at %d: %s", r.Points[i].Dimension, r.Points[i].Value, warning))
+		}
+	}
+	return all
+}
+
 func (r *report) printTables(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight|tabwriter.Debug)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(r.Subjects) == 2 {
 		r.printVerdicts(table)
 	} else {
@@ -107,13 +118,8 @@ func (r *report) printTables(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print report: %w", err)
 	}
-	for i := range r.Points {
-		for _, warning := range r.Points[i].warnings() {
-			fmt.Fprintf(out, "%s at %d: %s\n", r.Points[i].Dimension, r.Points[i].Value, warning)
-		}
-	}
-	for _, skipped := range r.Skipped {
-		fmt.Fprintln(out, "skipped", skipped)
+	for _, doubt := range r.doubts() {
+		fmt.Fprintln(out, doubt)
 	}
 	fmt.Fprintf(out, "%s; %d rounds of %d Pods in turn\n", r.Machine, r.Rounds, r.Base.Pods)
 	return nil

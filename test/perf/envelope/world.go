@@ -74,12 +74,8 @@ type world struct {
 }
 
 // startWorld starts the cluster of a subject. Its components have no limit of requests that
-// counts: measured is what they can do, and not the default of a flag.
-func startWorld(ctx context.Context, of subject) (w *world, err error) {
-	programs, err := of.patchedPrograms(ctx)
-	if err != nil {
-		return nil, err
-	}
+// counts: measured is what they can do, and not the default of a flag. Programs replace those of the version.
+func startWorld(ctx context.Context, of subject, programs map[string]string) (*world, error) {
 	const qps, burst = "kube-api-qps=2000", "kube-api-burst=4000"
 	c, err := cluster.Start(ctx, cluster.Options{
 		KubernetesVersion: of.Version,
@@ -98,7 +94,7 @@ func startWorld(ctx context.Context, of subject) (w *world, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w = &world{subject: of, cluster: c}
+	w := &world{subject: of, cluster: c}
 	if err := w.prepare(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
