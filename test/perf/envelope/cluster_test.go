@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -33,7 +34,7 @@ func TestOnCluster(t *testing.T) {
 			for _, slice := range s.newSlices(node) {
 				kept, err := w.client.ResourceV1().ResourceSlices().Create(ctx, slice, only)
 				require.NoError(t, err, "%s at %d", d.name, value)
-				require.Equal(t, slice.Spec, kept.Spec, "nothing is dropped of %s at %d", d.name, value)
+				require.True(t, equality.Semantic.DeepEqual(slice.Spec, kept.Spec), "nothing is dropped of %s at %d", d.name, value)
 			}
 			claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim"}, Spec: s.newClaimSpec()}
 			_, err := w.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, only)
@@ -61,6 +62,15 @@ func TestOnCluster(t *testing.T) {
 		require.Len(t, p.Paces[w.name()], e.rounds)
 		require.Positive(t, p.medianPace().Creating)
 	}
+	played := small
+	played.Sidecar = 1
+	p, err := e.measurePoint(ctx, played)
+	require.NoError(t, err)
+	require.Positive(t, p.Samples[w.name()][0]["startP50"])
+	kept, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: kept.Items[0].Spec.Pool.Name}}
+	require.True(t, equality.Semantic.DeepEqual(played.newSlices(node)[0].Spec.Devices, kept.Items[0].Spec.Devices), "kwok-dra publishes the same devices")
 	before := w.rounds
 	_, err = e.measurePoint(ctx, small)
 	require.NoError(t, err)

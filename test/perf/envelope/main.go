@@ -3,8 +3,8 @@
 // Kubernetes it has them take turns, and fails where the newer one is worse.
 //
 // The nodes are objects that kwok makes Ready, and kwok runs the Pods. This program itself
-// writes the ResourceSlices and plays no kubelet: kwok-dra would take CPU that counts as
-// neither the scheduler's nor the API server's.
+// writes the ResourceSlices, and no kubelet or driver is played but along one dimension: they
+// would take CPU that counts as neither the scheduler's nor the API server's.
 package main
 
 import (

@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 const (
@@ -27,6 +28,9 @@ const (
 	namespace        = "envelope"
 	// claimTemplate is what the Pods of a round have their claims by.
 	claimTemplate = "claim"
+	// podStage is kwok's Stage by which Pods run.
+	podStage    = "pod/fast/pod-ready.yaml"
+	sidecarName = "kwok-dra"
 )
 
 // subject is a control plane that is measured.
@@ -63,7 +67,9 @@ type world struct {
 	client  kubernetes.Interface
 	events  *fleet.Events
 	pods    *fleet.PodEvents
+	// pids are those of the components, and of the sidecar if there is one.
 	pids    map[string]int
+	sidecar *sidecar.Process
 
 	// shape is that of the fleet, and fleets counts those that there were.
 	shape  shape
@@ -106,7 +112,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
-	for _, stage := range []string{"node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml"} {
+	for _, stage := range []string{"node/fast/node-initialize.yaml", podStage} {
 		if err := fleet.ApplyKwokStage(ctx, w.cluster, stage); err != nil {
 			return err
 		}
@@ -143,8 +149,7 @@ func (w *world) setShape(ctx context.Context, s shape) error {
 	if _, err := w.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create ResourceClaimTemplate: %w", err)
 	}
-	// kwok makes the nodes Ready. What is published for them is written here and not by kwok-dra,
-	// which would take CPU of its own.
+	// kwok makes the nodes Ready.
 	nodes := make([]*corev1.Node, s.Nodes)
 	err := fleet.InParallel(s.Nodes, func(i int) (err error) {
 		nodes[i], err = w.client.CoreV1().Nodes().Create(ctx, fleet.NewNode(fmt.Sprintf("fleet-%d-%d", w.fleets, i)), metav1.CreateOptions{})
@@ -154,14 +159,12 @@ func (w *world) setShape(ctx context.Context, s shape) error {
 		return fmt.Errorf("create nodes: %w", err)
 	}
 	slices := len(s.newSlices(nodes[0])) * s.Nodes
-	err = fleet.InParallel(s.Nodes, func(i int) error {
-		for _, slice := range s.newSlices(nodes[i]) {
-			if _, err := w.client.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if err := w.startSidecar(ctx); err != nil {
+		return err
+	}
+	if s.Sidecar == 0 {
+		err = fleet.InParallel(s.Nodes, func(i int) error { return w.createSlices(ctx, s.newSlices(nodes[i])) })
+	}
 	if err != nil {
 		return fmt.Errorf("create slices: %w", err)
 	}
@@ -175,9 +178,21 @@ func (w *world) setShape(ctx context.Context, s shape) error {
 	return w.fillNodes(ctx, nodes)
 }
 
+func (w *world) createSlices(ctx context.Context, slices []*resourcev1.ResourceSlice) error {
+	for _, slice := range slices {
+		if _, err := w.client.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (w *world) deleteFleet(ctx context.Context) error {
 	if w.fleets == 0 {
 		return nil
+	}
+	if err := w.stopSidecar(ctx); err != nil {
+		return err
 	}
 	if err := fleet.DeletePods(ctx, w.client, fillingNamespace); err != nil {
 		return err
