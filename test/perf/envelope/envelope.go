@@ -61,6 +61,8 @@ func (e *envelope) measure(ctx context.Context) (r *report, err error) {
 		for _, w := range e.worlds {
 			err = errors.Join(err, w.cluster.Stop())
 		}
+		r.Seconds = time.Since(started).Seconds()
+		r.conclude()
 	}()
 	// First of all: a build takes minutes, in which no cluster need run.
 	programs := make([]map[string]string, len(e.subjects))
@@ -92,13 +94,6 @@ func (e *envelope) measure(ctx context.Context) (r *report, err error) {
 			}
 			p.Dimension, p.Value = d.name, value
 			r.Points = append(r.Points, p)
-		}
-	}
-	r.Seconds = time.Since(started).Seconds()
-	r.Growth = r.fitGrowth()
-	if len(r.Subjects) == 2 {
-		for i := range r.Points {
-			r.Verdicts = append(r.Verdicts, r.Points[i].judge(r.Subjects[0], r.Subjects[1])...)
 		}
 	}
 	return r, nil

@@ -97,6 +97,17 @@ func (r *report) curve(dimension, subject string, m metric) plot.Series {
 	return line
 }
 
+// conclude computes what follows from the points.
+func (r *report) conclude() {
+	r.Growth, r.Verdicts = r.fitGrowth(), nil
+	if len(r.Subjects) != 2 {
+		return
+	}
+	for i := range r.Points {
+		r.Verdicts = append(r.Verdicts, r.Points[i].judge(r.Subjects[0], r.Subjects[1])...)
+	}
+}
+
 // doubts say what was not measured, or not as it should have been.
 func (r *report) doubts() []string {
 	all := slices.Clone(r.Skipped)

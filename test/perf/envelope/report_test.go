@@ -141,10 +141,7 @@ func testReport() *report {
 	}
 	r.Points[5].Paces[newer][0].Others = 0.9
 	r.Skipped = []string{"counters is left out"}
-	r.Growth = r.fitGrowth()
-	for i := range r.Points {
-		r.Verdicts = append(r.Verdicts, r.Points[i].judge(older, newer)...)
-	}
+	r.conclude()
 	return r
 }
 
@@ -161,8 +158,9 @@ func TestReport(t *testing.T) {
 	require.Contains(t, out.String(), "counters is left out")
 
 	alone := *r
-	alone.Subjects, alone.Verdicts = []string{newer}, nil
-	alone.Growth = alone.fitGrowth()
+	alone.Subjects = []string{newer}
+	alone.conclude()
+	require.Empty(t, alone.Verdicts)
 	out.Reset()
 	require.NoError(t, alone.printTables(&out))
 	require.Regexp(t, `(?m)^nodes +exponent +1\.00 +1\.00`, out.String())

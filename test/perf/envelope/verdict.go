@@ -38,10 +38,10 @@ type verdict struct {
 
 // compare compares samples as benchstat does: by medians and the Mann-Whitney U test, without
 // an assumption about how the figures are distributed.
-func compare(m metric, old, new []float64) verdict {
+func compare(m metric, oldValues, newValues []float64) verdict {
 	thresholds := benchmath.DefaultThresholds
-	before := benchmath.NewSample(slices.Clone(old), &thresholds)
-	after := benchmath.NewSample(slices.Clone(new), &thresholds)
+	before := benchmath.NewSample(slices.Clone(oldValues), &thresholds)
+	after := benchmath.NewSample(slices.Clone(newValues), &thresholds)
 	v := verdict{
 		Metric: m.key, Unit: m.unit, Verdict: same,
 		Old: benchmath.AssumeNothing.Summary(before, 0.95).Center,
@@ -68,13 +68,13 @@ func compare(m metric, old, new []float64) verdict {
 
 // judge returns the verdicts on a point. Of some hundred metrics some look worse by chance alone, so a
 // regression is what the rounds after the first ones show again.
-func (p *point) judge(old, new string) []verdict {
+func (p *point) judge(oldName, newName string) []verdict {
 	var all []verdict
 	for _, m := range metrics {
-		v := compare(m, valuesOf(p.Samples[old], m), valuesOf(p.Samples[new], m))
+		v := compare(m, valuesOf(p.Samples[oldName], m), valuesOf(p.Samples[newName], m))
 		v.Dimension, v.Value = p.Dimension, p.Value
-		if len(p.Again[new]) > 0 && v.Verdict == regression {
-			again := compare(m, valuesOf(p.Again[old], m), valuesOf(p.Again[new], m))
+		if len(p.Again[newName]) > 0 && v.Verdict == regression {
+			again := compare(m, valuesOf(p.Again[oldName], m), valuesOf(p.Again[newName], m))
 			if again.Verdict != regression {
 				v.Verdict = unconfirmed
 			}
@@ -88,8 +88,8 @@ func (p *point) judge(old, new string) []verdict {
 }
 
 // hasRegression reports whether the first rounds of a point look worse.
-func (p *point) hasRegression(old, new string) bool {
-	return slices.ContainsFunc(p.judge(old, new), func(v verdict) bool { return v.Verdict == regression })
+func (p *point) hasRegression(oldName, newName string) bool {
+	return slices.ContainsFunc(p.judge(oldName, newName), func(v verdict) bool { return v.Verdict == regression })
 }
 
 // countRegressions counts what makes a run fail.
