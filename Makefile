@@ -175,6 +175,14 @@ bench-hot: ## Measure the functions that run for each node, Pod, claim and slice
 bench-scale: control-plane ## Measure 10,000 nodes with 80,000 devices and 20,000 claims, with a plot in bin/scale.svg (20 minutes).
 	@$(RUN) test ./perf/scale
 
+.PHONY: envelope
+envelope: control-plane ## Measure how Kubernetes copes with more of all that DRA has, or compare it with AGAINST=1.35 (half an hour, an hour; ONLY=REGEX ROUNDS=6 PATCH=FILE).
+	@$(RUN) test ./perf/envelope -against '$(AGAINST)' -patch '$(abspath $(PATCH))' -only '$(value ONLY)' $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
+
+.PHONY: envelope-page
+envelope-page: ## Write docs/envelope.md about what make envelope has measured (REPORTS='bin/envelope.json').
+	@$(RUN) test ./perf/envelope -page '$(CURDIR)/docs/envelope.md' $(abspath $(or $(REPORTS),bin/envelope.json))
+
 .PHONY: soak
 soak: control-plane ## Have nodes, Pods, templates and taints come and go for an hour, and tell whether memory and lag stay flat.
 	@$(RUN) test ./perf/soak

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -144,10 +145,10 @@ func (s settings) kwokctlOptions(ports ports) kwokctlOptions {
 
 		KubeApiserverCertSANs: o.ServerNames,
 
-		EtcdBinary:                  p.Path("etcd"),
-		KubeApiserverBinary:         p.Path("kube-apiserver"),
-		KubeControllerManagerBinary: p.Path("kube-controller-manager"),
-		KubeSchedulerBinary:         p.Path("kube-scheduler"),
+		EtcdBinary:                  cmp.Or(o.Programs[Etcd], p.Path("etcd")),
+		KubeApiserverBinary:         cmp.Or(o.Programs[APIServer], p.Path("kube-apiserver")),
+		KubeControllerManagerBinary: cmp.Or(o.Programs[ControllerManager], p.Path("kube-controller-manager")),
+		KubeSchedulerBinary:         cmp.Or(o.Programs[Scheduler], p.Path("kube-scheduler")),
 		KubectlBinary:               p.Path("kubectl"),
 		KwokControllerBinary:        p.Path("kwok"),
 

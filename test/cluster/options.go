@@ -23,6 +23,9 @@ type Options struct {
 	// KubernetesVersion and KwokVersion are as in build.Versions. Optional,
 	// default are the environment variables KUBERNETES_VERSION and KWOK_VERSION.
 	KubernetesVersion, KwokVersion string
+	// Programs replace programs of the version, by component: {"kube-scheduler": PATH}.
+	// Optional.
+	Programs map[string]string
 	// FeatureGates go to kube-apiserver, kube-controller-manager and
 	// kube-scheduler. Optional.
 	FeatureGates map[string]bool

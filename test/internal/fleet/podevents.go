@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +97,13 @@ func firstAndLast(times map[string]time.Time) (first, last time.Time) {
 		}
 	}
 	return first, last
+}
+
+// Times returns when each Pod, by its namespace and name, was first seen to have come so far.
+func (e *PodEvents) Times(step Step) map[string]time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.seen[step])
 }
 
 // Forget drops what was seen.
