@@ -29,13 +29,13 @@ func main() {
 	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
 	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
-	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C")
+	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C, or until the command that follows the flags has ended, which has $KUBECONFIG")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	wanted := selection{*name, *source}
 	var err error
 	if *stay {
-		err = up(ctx, r, wanted, os.Stdout)
+		err = up(ctx, r, wanted, flag.Args())
 	} else {
 		err = run(ctx, r, wanted, *format)
 	}
