@@ -38,8 +38,7 @@ func main() {
 	}
 }
 
-// run plays the stories and writes the page. A subject that cannot be tried keeps the results that it has, and does not
-// keep others from being tried.
+// run plays the stories and writes the page.
 func (o *options) run(ctx context.Context, root string) error {
 	matches, err := regexp.Compile(o.only)
 	if err != nil {
@@ -49,26 +48,34 @@ func (o *options) run(ctx context.Context, root string) error {
 	if err := s.readResults(); err != nil {
 		return err
 	}
-	var problems []error
+	var problem error
 	if !o.pageOnly {
-		if err := o.build(ctx, root); err != nil {
-			return err
-		}
-		for i := range subjects {
-			if !matches.MatchString(subjects[i].name) {
-				continue
-			}
-			if err := o.try(ctx, s, &subjects[i]); err != nil {
-				problems = append(problems, fmt.Errorf("try %s: %w", subjects[i].name, err))
-			}
-			if ctx.Err() != nil {
-				return errors.Join(problems...)
-			}
-		}
+		problem = o.tryAll(ctx, s, root, matches)
 	}
 	text, err := s.page()
 	if err != nil {
-		return errors.Join(append(problems, err)...)
+		return errors.Join(problem, err)
 	}
-	return errors.Join(append(problems, os.WriteFile(filepath.Join(root, "docs", "conformance.md"), []byte(text), 0o644))...)
+	return errors.Join(problem, os.WriteFile(filepath.Join(root, "docs", "conformance.md"), []byte(text), 0o644))
+}
+
+// tryAll plays stories with one subject after the other. One that cannot be tried keeps the results that it has, and does not
+// keep others from being tried.
+func (o *options) tryAll(ctx context.Context, s *store, root string, matches *regexp.Regexp) error {
+	if err := o.build(root); err != nil {
+		return err
+	}
+	var problems []error
+	for i := range subjects {
+		if !matches.MatchString(subjects[i].name) {
+			continue
+		}
+		if err := o.try(ctx, s, &subjects[i]); err != nil {
+			problems = append(problems, fmt.Errorf("try %s: %w", subjects[i].name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -237,7 +237,10 @@ func (s *store) writeRuns(text *strings.Builder) {
 	text.WriteString("|---|---|---|---|---|---|\n")
 	for i := range subjects {
 		r := cmp.Or(s.resultsOf(subjects[i].name), &results{})
-		stories := fmt.Sprint(r.Stories)
+		stories := "none yet"
+		if r.Stories > 0 {
+			stories = fmt.Sprint(r.Stories)
+		}
 		if len(r.Problems) > 0 {
 			stories += fmt.Sprintf(", of which %d could not be played to the end", len(r.Problems))
 		}
@@ -246,7 +249,7 @@ func (s *store) writeRuns(text *strings.Builder) {
 		}
 		writeRow(text, subjects[i].name, r.Version, strings.TrimPrefix(r.Kubernetes, "v"), stories, r.Date, subjects[i].setting)
 	}
-	text.WriteString("\nStories have seeds from 1. Without a limit of its own, a pass is the same for all: a Pod that waits, or a claim that is held, counts only if that lasts a minute.\n\nNot supported, and so left out of stories:\n\n")
+	text.WriteString("\nStories have the seeds from 1. A Pod that waits and a claim that is held count only if that lasts a minute, and four minutes with an autoscaler: a busy machine is no failure.\n\nNot supported, and so left out of stories:\n\n")
 	writeRow(text, "name", "features", "source")
 	text.WriteString("|---|---|---|\n")
 	for i := range subjects {

@@ -27,7 +27,7 @@ type player struct {
 }
 
 // build builds kwok-dractl, and what starts other projects.
-func (p *player) build(_ context.Context, root string) error {
+func (p *player) build(root string) error {
 	p.root, p.logs = root, filepath.Join(root, "bin", "conformance")
 	if err := os.MkdirAll(p.logs, 0o755); err != nil {
 		return fmt.Errorf("create directory for logs: %w", err)

@@ -50,8 +50,8 @@ var subjects = []subject{
 		},
 		unsupported: []unsupported{{
 			features: []string{"admin-access", "binding-conditions", "consumable-capacity", "device-taints", "partitionable-devices", "pod-groups", "prioritized-list"},
-			reason:   "it calls the allocator with no feature on (`structured.Features{}`)",
-			link:     "https://github.com/kai-scheduler/KAI-Scheduler/blob/d5bc503a1463/pkg/scheduler/plugins/dynamicresources/dynamicresources.go#L273",
+			reason:   "at this commit it calls the allocator with no feature on (`structured.Features{}`), which was reported since",
+			link:     "https://github.com/kai-scheduler/KAI-Scheduler/issues/2100",
 		}},
 		play: func(ctx context.Context, p *player, s *subject) ([]byte, string, error) {
 			return p.checkInSuite(ctx, s, append(p.schedulerArguments(s), "--scheduler-name", "kai-scheduler", "--labels", kaiQueue))
