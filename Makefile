@@ -127,8 +127,8 @@ test-scheduler-mutants: control-plane ## Build kube-scheduler with one fault at 
 	@$(RUN) test ./conformance/mutants -only '$(ONLY)'
 
 .PHONY: conformance
-conformance: ## Have schedulers and autoscalers play stories, and write docs/conformance.md (hours; ONLY=REGEX SEEDS=100 SRC=FOLDER with checkouts).
-	@$(RUN) test ./conformance -only '$(value ONLY)' -src '$(if $(SRC),$(abspath $(SRC)))' $(if $(SEEDS),-seeds $(SEEDS))
+conformance: ## Have schedulers and autoscalers play stories, and write docs/conformance.md (hours; ONLY=REGEX SEEDS=100 SHRINK=10m SRC=FOLDER with checkouts).
+	@$(RUN) test ./conformance -only '$(value ONLY)' -src '$(if $(SRC),$(abspath $(SRC)))' $(if $(SEEDS),-seeds $(SEEDS) -autoscaler-seeds $(SEEDS)) $(if $(SHRINK),-shrink $(SHRINK))
 
 .PHONY: conformance-page
 conformance-page: ## Write docs/conformance.md again from docs/conformance.

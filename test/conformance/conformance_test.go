@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkautoscaler"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
@@ -118,4 +119,46 @@ func TestEvidenceIsNeeded(t *testing.T) {
 	s := &store{results: []results{{Subject: subjects[0].name, Results: []result{{ID: "device-once", Outcome: outcomeFailed}}}}}
 	_, err := s.page()
 	require.ErrorContains(t, err, "violates device-once without evidence")
+}
+
+// TestSubjects: what a project does not support are features that stories can leave out, and each has a source; names of
+// folders are different.
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	folders := map[string]bool{}
+	for i := range subjects {
+		s := &subjects[i]
+		require.False(t, folders[s.folderName()], s.name)
+		folders[s.folderName()] = true
+		require.Subset(t, checkscheduler.FeatureNames(), s.without(), s.name)
+		for _, u := range s.unsupported {
+			require.Regexp(t, "^https://", u.link)
+		}
+		if s.checkout != nil && s.checkout.manifest != "" {
+			require.FileExists(t, (&player{root: sidecar.Root()}).manifest(s.checkout.manifest))
+		}
+	}
+	require.Equal(t, "kube-scheduler-1.34", subjects[0].folderName())
+}
+
+// TestRun: a program that has found something ends with an error, and its report counts; without a report the log has the reason.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	p := &player{logs: t.TempDir()}
+	report, err := p.run(t.Context(), &subjects[0], []string{"WHO=x"}, []string{"sh", "-c", `echo "{\"who\": \"$WHO\"}"; exit 1`})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"who": "x"}`, string(report))
+	_, err = p.run(t.Context(), &subjects[0], nil, []string{"sh", "-c", "echo no; exit 2"})
+	require.ErrorContains(t, err, "it printed no report, see "+p.logOf(&subjects[0])+": exit status 2")
+	content, err := os.ReadFile(p.logOf(&subjects[0]))
+	require.NoError(t, err)
+	require.Contains(t, string(content), "\nno\n")
+}
+
+// TestCheckoutIsNeeded: without a checkout, one learns how to get it.
+func TestCheckoutIsNeeded(t *testing.T) {
+	t.Parallel()
+	i := slices.IndexFunc(subjects, func(s subject) bool { return s.name == "Volcano" })
+	_, _, err := subjects[i].play(t.Context(), &player{seeds: 1}, &subjects[i])
+	require.ErrorContains(t, err, "git clone https://github.com/volcano-sh/volcano && git -C volcano checkout v1.15.1")
 }

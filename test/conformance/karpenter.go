@@ -17,10 +17,10 @@ import (
 // karpenterModule is that of Karpenter, in the version that test/karpenter has.
 const karpenterModule = "sigs.k8s.io/karpenter"
 
-// karpenterProfiles are those of the instance types of groups/karpenter.yaml.
+// karpenterProfiles are those of the instance types of manifests/karpenter.yaml.
 var karpenterProfiles = []string{"nvidia-t4", "xilinx-u250"}
 
-// karpenterPool is the NodePool for the groups of groups/karpenter.yaml.
+// karpenterPool is the NodePool for the groups of manifests/karpenter.yaml.
 const karpenterPool = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -73,7 +73,7 @@ func checkKarpenter(ctx context.Context, p *player, s *subject) (report []byte, 
 	for _, profile := range karpenterProfiles {
 		templates = append(templates, filepath.Join(p.root, "kustomize", "profiles", profile, "template.yaml"))
 	}
-	for _, file := range append(templates, filepath.Join(p.root, "test", "conformance", "groups", "karpenter.yaml")) {
+	for _, file := range append(templates, p.manifest("karpenter.yaml")) {
 		arguments = append(arguments, "-f", file)
 	}
 	if err := p.startKarpenter(ctx, c, templates); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
@@ -26,6 +27,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "try the schedulers and autoscalers whose names match this regular expression, and keep the results of the others")
 	flag.IntVar(&o.seeds, "seeds", 100, "how many stories each scheduler gets")
 	flag.IntVar(&o.autoscalerSeeds, "autoscaler-seeds", 10, "how many stories each autoscaler gets")
+	flag.DurationVar(&o.shrink, "shrink", 10*time.Minute, "time to shrink a story for each violated statement")
 	flag.StringVar(&o.sources, "src", "", "folder with the checkouts of projects that publish no module")
 	flag.BoolVar(&o.pageOnly, "page", false, "play nothing: write the page again")
 	flag.Parse()

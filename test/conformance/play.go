@@ -19,6 +19,8 @@ import (
 type player struct {
 	// seeds and autoscalerSeeds are how many stories a subject gets.
 	seeds, autoscalerSeeds int
+	// shrink is the time for a story that violates a statement.
+	shrink time.Duration
 	// sources is the folder of checkouts.
 	sources string
 
@@ -50,11 +52,16 @@ func (p *player) try(ctx context.Context, s *store, tried *subject) error {
 	return s.keepReport(tried, version, time.Now().UTC().Format(time.DateOnly), content)
 }
 
+// manifest is a file of this command.
+func (p *player) manifest(name string) string {
+	return filepath.Join(p.root, "test", "conformance", "manifests", name)
+}
+
 func (p *player) logOf(s *subject) string { return filepath.Join(p.logs, s.folderName()+".log") }
 
 // schedulerArguments are those of check-scheduler. Its patience is great: a busy machine is no fault of a scheduler.
 func (p *player) schedulerArguments(s *subject) []string {
-	arguments := []string{"check-scheduler", "--seeds", fmt.Sprint(p.seeds), "--settle", "1m", "--timeout", "5m", "--shrink", "10m", "-o", "json"}
+	arguments := []string{"check-scheduler", "--seeds", fmt.Sprint(p.seeds), "--settle", "1m", "--timeout", "5m", "--shrink", p.shrink.String(), "-o", "json"}
 	if without := s.without(); len(without) > 0 {
 		arguments = append(arguments, "--without", strings.Join(without, ","))
 	}
@@ -63,7 +70,7 @@ func (p *player) schedulerArguments(s *subject) []string {
 
 // autoscalerArguments are those of check-autoscaler.
 func (p *player) autoscalerArguments() []string {
-	return []string{"check-autoscaler", "--seeds", fmt.Sprint(p.autoscalerSeeds), "--quiet", "20s", "--settle", "4m", "--timeout", "15m", "--shrink", "20m", "-o", "json"}
+	return []string{"check-autoscaler", "--seeds", fmt.Sprint(p.autoscalerSeeds), "--quiet", "20s", "--settle", "4m", "--timeout", "15m", "--shrink", p.shrink.String(), "-o", "json"}
 }
 
 // checkKubeScheduler plays on a cluster of the scheduler's own version.
@@ -96,14 +103,22 @@ func (p *player) checkInSuite(ctx context.Context, s *subject, arguments []strin
 	if err != nil {
 		return nil, "", fmt.Errorf("find the version of the checkout %s: %w", source, err)
 	}
-	command := append([]string{p.others, "-suite", s.checkout.suite, "-src", source, "-logs", p.logs, "-up", p.dractl}, arguments...)
+	command := []string{p.others, "-suite", s.checkout.suite, "-src", source, "-logs", p.logs, "-up"}
+	if s.checkout.manifest != "" {
+		programs, err := build.Ensure(ctx, build.Options{Versions: build.Versions{Kubernetes: s.kubernetes}, Output: os.Stderr})
+		if err != nil {
+			return nil, "", err
+		}
+		command = append(command, "sh", "-c", `"$0" apply -f "$1" >&2 && shift && exec "$@"`, programs.Path("kubectl"), p.manifest(s.checkout.manifest))
+	}
+	command = append(append(command, p.dractl), arguments...)
 	report, err = p.run(ctx, s, []string{build.KubernetesVersionEnv + "=" + s.kubernetes}, command)
 	return report, strings.TrimPrefix(strings.TrimSpace(string(said)), "v"), err
 }
 
 // checkClusterAutoscaler plays with the one group of nodes that test/others gives to Cluster Autoscaler.
 func checkClusterAutoscaler(ctx context.Context, p *player, s *subject) (report []byte, version string, err error) {
-	return p.checkInSuite(ctx, s, append(p.autoscalerArguments(), "-f", filepath.Join(p.root, "test", "conformance", "groups", "cluster-autoscaler.yaml")))
+	return p.checkInSuite(ctx, s, append(p.autoscalerArguments(), "-f", p.manifest("cluster-autoscaler.yaml")))
 }
 
 // run runs a command, and returns what it prints. It is an error if that is no report: a command that has found something

@@ -33,20 +33,22 @@ type unsupported struct {
 type checkout struct {
 	// folder is its name among the checkouts, and suite is what starts it in test/others.
 	folder, suite string
-	url, commit   string
+	// manifest is a file of manifests to apply before the stories. Optional.
+	manifest    string
+	url, commit string
 }
 
 // kaiQueue is what KAI wants on Pods and on claims of GPUs that Pods share.
-const kaiQueue = "kai.scheduler/queue=default-queue"
+const kaiQueue = "kai.scheduler/queue=conformance"
 
 // subjects are all, in the order of the page.
 var subjects = []subject{
 	kubeScheduler("1.34"), kubeScheduler("1.35"), kubeScheduler("1.36"), kubeScheduler("1.37"),
 	{
 		name: "KAI Scheduler", kubernetes: "1.36",
-		setting: "With its default queue, which Pods and claims name, and with the feature gate `DynamicResourceAllocation`",
+		setting: "With a queue without limits, which Pods and claims name",
 		checkout: &checkout{
-			folder: "KAI-Scheduler", suite: "kai-allocate", url: "https://github.com/kai-scheduler/KAI-Scheduler", commit: "d5bc503a1463",
+			folder: "KAI-Scheduler", suite: "kai-allocate", manifest: "kai-queue.yaml", url: "https://github.com/kai-scheduler/KAI-Scheduler", commit: "d5bc503a1463",
 		},
 		unsupported: []unsupported{{
 			features: []string{"admin-access", "binding-conditions", "consumable-capacity", "device-taints", "partitionable-devices", "pod-groups", "prioritized-list"},

@@ -79,7 +79,7 @@ The exit code is 1 if a statement was violated.`,
 	}
 	c.AddTo(made, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
 	made.Flags().StringVar(&c.scheduler, "scheduler-name", corev1.DefaultSchedulerName, "name of the scheduler, as in the Pods' spec.schedulerName")
-	made.Flags().StringSliceVar(&c.without, "without", nil, "features that stories leave out, for a scheduler that does not have them: "+strings.Join(featureNames(), ", "))
+	made.Flags().StringSliceVar(&c.without, "without", nil, "features that stories leave out, for a scheduler that does not have them: "+strings.Join(FeatureNames(), ", "))
 	made.Flags().StringToStringVar(&c.labels, "labels", nil, "labels of all Pods and claims of stories, such as the queue that the scheduler wants, as KEY=VALUE")
 	return made
 }

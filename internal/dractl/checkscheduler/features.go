@@ -46,8 +46,8 @@ func newFeature(name string, field func(f *story.Features) *bool, statements ...
 	}
 }
 
-// featureNames lists the features as --without has them.
-func featureNames() []string {
+// FeatureNames lists the features as --without has them.
+func FeatureNames() []string {
 	var names []string
 	for i := range features {
 		names = append(names, features[i].name)
@@ -78,7 +78,7 @@ func leaveOutFeatures(f *story.Features, names []string) error {
 			}
 		}
 		if !isKnown {
-			return fmt.Errorf("parse --without %q: must be of %s", name, strings.Join(featureNames(), ", "))
+			return fmt.Errorf("parse --without %q: must be of %s", name, strings.Join(FeatureNames(), ", "))
 		}
 	}
 	return nil
