@@ -249,7 +249,7 @@ func (s *store) writeRuns(text *strings.Builder) {
 		}
 		writeRow(text, subjects[i].name, r.Version, strings.TrimPrefix(r.Kubernetes, "v"), stories, r.Date, subjects[i].setting)
 	}
-	text.WriteString("\nStories have the seeds from 1. A Pod that waits and a claim that is held count only if that lasts a minute, and four minutes with an autoscaler: a busy machine is no failure.\n\nNot supported, and so left out of stories:\n\n")
+	text.WriteString("\nStories have the seeds from 1. A Pod that waits and a claim that is held count only if that lasts half a minute or longer: a busy machine is no failure.\n\nNot supported, and so left out of stories:\n\n")
 	writeRow(text, "name", "features", "source")
 	text.WriteString("|---|---|---|\n")
 	for i := range subjects {

@@ -80,6 +80,7 @@ type store struct {
 
 // readResults reads what was kept, if there is any.
 func (s *store) readResults() error {
+	s.results, s.findings = nil, nil
 	for name, into := range map[string]any{"results.json": &s.results, "findings.yaml": &s.findings} {
 		content, err := os.ReadFile(filepath.Join(s.folder, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -127,6 +128,9 @@ func (s *store) keepReport(tried *subject, version, date string, report []byte) 
 		return fmt.Errorf("read report: %w", err)
 	}
 	kept.Subject, kept.Version, kept.Date = tried.name, version, date
+	if err := s.readResults(); err != nil { // others may have been tried meanwhile
+		return err
+	}
 	if err := os.RemoveAll(filepath.Join(s.folder, tried.folderName())); err != nil {
 		return fmt.Errorf("remove old evidence: %w", err)
 	}
