@@ -126,6 +126,14 @@ test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, on
 test-scheduler-mutants: control-plane ## Build kube-scheduler with one fault at a time, and have check-scheduler find each (an hour; ONLY=REGEX chooses faults).
 	@$(RUN) test ./conformance/mutants -only '$(ONLY)'
 
+.PHONY: conformance
+conformance: ## Have schedulers and autoscalers play stories, and write docs/conformance.md (hours; ONLY=REGEX SEEDS=100 SHRINK=10m SRC=FOLDER with checkouts).
+	@$(RUN) test ./conformance -only '$(value ONLY)' -src '$(if $(SRC),$(abspath $(SRC)))' $(if $(SEEDS),-seeds $(SEEDS) -autoscaler-seeds $(SEEDS)) $(if $(SHRINK),-shrink $(SHRINK))
+
+.PHONY: conformance-page
+conformance-page: ## Write docs/conformance.md again from docs/conformance.
+	@$(RUN) test ./conformance -page
+
 .PHONY: test-driver-pods
 test-driver-pods: control-plane ## Roll a driver's DaemonSet on 1,000 nodes by a tenth, and check all slices at all moments (NODES=1000).
 	cd test && $(GO) test -count 1 -timeout 2h -v -run TestRollingUpdate ./e2e/publish -args -rolled-nodes $(or $(NODES),1000)

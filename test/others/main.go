@@ -30,7 +30,7 @@ func main() {
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
 	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
 	record := flag.Bool("record", false, "write what came of each suite into docs/works-with.json, from which make generate-docs makes the tables of docs/works-with.md")
-	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C")
+	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C, or until the command that follows the flags has ended, which has $KUBECONFIG")
 	flag.Parse()
 	if *record {
 		r.record = filepath.Join(sidecar.Root(), "docs", "works-with.json")
@@ -39,7 +39,7 @@ func main() {
 	wanted := selection{*name, *source}
 	var err error
 	if *stay {
-		err = up(ctx, r, wanted, os.Stdout)
+		err = up(ctx, r, wanted, flag.Args())
 	} else {
 		err = run(ctx, r, wanted, *format)
 	}

@@ -26,8 +26,9 @@ const (
 // canary shows that the scheduler works: it is a node, and from time to time a Pod without claims that fits only there.
 type canary struct {
 	client kubernetes.Interface
-	// scheduler is the name in Pods.
+	// scheduler is the name in Pods, and labels are on them.
 	scheduler string
+	labels    map[string]string
 	// name is of the node, of the namespace, and the beginning of the names of Pods.
 	name string
 	// timeout is the time that the scheduler has.
@@ -90,7 +91,7 @@ func (c *canary) awaitTurn(ctx context.Context) (version string, err error) {
 	defer cancel()
 	pods := c.client.CoreV1().Pods(c.name)
 	pod, err := pods.Create(creating, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: c.name + "-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: c.name + "-", Labels: c.labels},
 		Spec: corev1.PodSpec{
 			SchedulerName: c.scheduler,
 			NodeSelector:  map[string]string{corev1.LabelHostname: c.name},

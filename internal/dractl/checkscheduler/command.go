@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
@@ -22,6 +25,10 @@ type command struct {
 	trial.Options
 
 	scheduler string
+	// without names the features that stories leave out.
+	without []string
+	// labels are on the Pods and claims of stories.
+	labels map[string]string
 }
 
 // New makes the command.
@@ -72,6 +79,8 @@ The exit code is 1 if a statement was violated.`,
 	}
 	c.AddTo(made, "how long a Pod must wait, or a claim be held, without reason: at least the longest backoff of the scheduler")
 	made.Flags().StringVar(&c.scheduler, "scheduler-name", corev1.DefaultSchedulerName, "name of the scheduler, as in the Pods' spec.schedulerName")
+	made.Flags().StringSliceVar(&c.without, "without", nil, "features that stories leave out, for a scheduler that does not have them: "+strings.Join(FeatureNames(), ", "))
+	made.Flags().StringToStringVar(&c.labels, "labels", nil, "labels of all Pods and claims of stories, such as the queue that the scheduler wants, as KEY=VALUE")
 	return made
 }
 
@@ -115,6 +124,9 @@ func (c *command) checkArguments(arguments []string) error {
 	case c.Settle < 0 || c.Shrink < 0:
 		return fmt.Errorf("parse --settle %s and --shrink %s: must not be negative", c.Settle, c.Shrink)
 	}
+	if err := leaveOutFeatures(&story.Features{}, c.without); err != nil {
+		return err
+	}
 	return c.Cluster.Check(arguments)
 }
 
@@ -129,17 +141,38 @@ func (c *command) newWorld(ctx context.Context, kubeconfig string, problem func(
 		return nil, nil, err
 	}
 	features.Quotas = true // every cluster has the controller, or Pods of a namespace with a quota never start
+	skipped := map[string]string{}
+	addSkipped(skipped, &features, "the API server does not have the feature")
+	if err := leaveOutFeatures(&features, c.without); err != nil {
+		return nil, nil, err
+	}
+	addSkipped(skipped, &features, "left out by --without")
 	player, err := story.NewPlayer(config)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &world{
 		client: client, player: player, statements: statements, problem: problem, Times: c.Times,
-		canary: &canary{client: client, scheduler: c.scheduler, name: "check-scheduler-" + uuid.NewString()[:8], timeout: c.Timeout},
+		canary: &canary{client: client, scheduler: c.scheduler, name: "check-scheduler-" + uuid.NewString()[:8], timeout: c.Timeout, labels: c.labels},
 		newStory: func(id string, seed int64) *story.Story {
 			s := story.New(id, seed, features)
 			s.UseScheduler(c.scheduler)
+			labelWorkloads(s, c.labels)
 			return s
 		},
-	}, newReport(c.scheduler, version, c.First, features, statements), nil
+	}, newReport(c.scheduler, version, c.First, skipped, statements), nil
+}
+
+// labelWorkloads adds labels to the Pods and claims of a story, and to those that controllers make from its templates.
+func labelWorkloads(s *story.Story, added map[string]string) {
+	for i := range s.Steps {
+		for _, object := range s.Steps[i].Create {
+			switch object := object.(type) {
+			case *corev1.Pod, *resourcev1.ResourceClaim:
+				object.SetLabels(labels.Merge(object.GetLabels(), added))
+			case *resourcev1.ResourceClaimTemplate:
+				object.Spec.Labels = labels.Merge(object.Spec.Labels, added)
+			}
+		}
+	}
 }
