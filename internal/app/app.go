@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,7 +27,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/internal/app/access"
 	"github.com/kwok-dra/kwok-dra/internal/claims"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
@@ -193,22 +191,14 @@ func (s *sidecar) runParts(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors...)
-	site := &site{registry: registry, synced: s.Config.Synced(), routes: s.routes, profiling: s.options.Profiling}
+	site := &site{registry: registry, synced: s.Config.Synced(), routes: s.routes, guard: s.Guard, profiling: s.options.Profiling}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.Synced...)
 		if part.Check != nil {
 			site.checks = append(site.checks, part.Check)
 		}
 	}
-	var secure *tls.Config
-	if s.options.SecureServing {
-		var err error
-		if secure, err = s.options.Certificate.TLS(); err != nil {
-			return err
-		}
-		site.guard = access.NewGuard(s.Client)
-	}
-	server, err := startServer(ctx, s.options.ServerAddress, site.newHandler(), secure)
+	server, err := startServer(ctx, s.options.ServerAddress, site.newHandler(), s.TLS)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,6 +78,9 @@ type Provided struct {
 	Kubelets        claims.Kubelets
 	Gate            claims.Gate
 	KubeletRecorder claims.KubeletRecorder
+	// TLS is what routes are served with, and Guard guards all but health and version, as the API server does.
+	TLS   *tls.Config
+	Guard func(next http.Handler) http.Handler
 }
 
 // Part is a function that runs beside the others until its context ends.

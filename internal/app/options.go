@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/internal/app/access"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
@@ -50,11 +49,6 @@ type Options struct {
 	// Host is the name of the Pod, by which the leases of its kwok begin. It has no
 	// flag; default: the name of the machine, which in a Pod is the Pod's.
 	Host string
-
-	// SecureServing serves over TLS with this certificate, and requires a token that
-	// the API server authorizes for all but health.
-	SecureServing bool
-	Certificate   access.Certificate
 
 	// Sources are found by Complete.
 	Sources
@@ -138,9 +132,6 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Installation, "installation", o.Installation,
 		"name of this installation, which it records on the objects that it makes; it leaves those of other installations alone; default: namespace and name of the Lease above, and the choice of nodes if it is not the default")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz, /version and /metrics; empty: serve nothing")
-	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz, /readyz and /version")
-	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
-	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
 	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
@@ -194,8 +185,6 @@ func (o *Options) Complete() error {
 		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
 	case addressErr != nil && o.ServerAddress != "":
 		return fmt.Errorf("parse --server-address %q: must be HOST:PORT or :PORT, for example :10246", o.ServerAddress)
-	case !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "":
-		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
 	case modeErr != nil:
 		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, modeErr)
 	case o.Installation != "" && len(validation.IsDNS1123Subdomain(o.Installation)) > 0:

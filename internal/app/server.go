@@ -20,7 +20,6 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // of the queues of all loops
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/internal/app/access"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
 
@@ -53,8 +52,8 @@ type site struct {
 	checks []func() error
 	// routes are those of extensions, by their patterns.
 	routes map[string]http.Handler
-	// guard, if there is one, guards all but health and version, as the API server does.
-	guard *access.Guard
+	// guard, if there is one, guards all but health and version.
+	guard func(next http.Handler) http.Handler
 	// profiling adds the profiles of Go.
 	profiling bool
 }
@@ -63,7 +62,10 @@ type site struct {
 const MetricsRoutes = "GET /metrics/"
 
 func (s *site) newHandler() http.Handler {
-	mux := http.NewServeMux()
+	mux, guard := http.NewServeMux(), s.guard
+	if guard == nil {
+		guard = func(next http.Handler) http.Handler { return next }
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		for _, check := range s.checks {
 			if err := check(); err != nil {
@@ -88,17 +90,17 @@ func (s *site) newHandler() http.Handler {
 	})
 	// The global registry has the metrics of client-go, Go and the process, as in Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
-	mux.Handle("GET /metrics", s.guard.Wrap(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	for pattern, handler := range s.routes {
-		mux.Handle(pattern, s.guard.Wrap(handler))
+		mux.Handle(pattern, guard(handler))
 	}
 	if s.routes[MetricsRoutes] == nil { // which are no routes of a page either
 		mux.Handle(MetricsRoutes, http.NotFoundHandler())
 	}
 	if s.profiling {
-		mux.Handle("/debug/pprof/", s.guard.Wrap(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/profile", s.guard.Wrap(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/trace", s.guard.Wrap(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", guard(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", guard(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", guard(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
 }

@@ -27,9 +27,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/internal/app/access"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/access"
 	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
@@ -147,7 +147,7 @@ func TestSecureServing(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
-	s, err := startServer(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: access.NewGuard(client), profiling: true}).newHandler(), secure)
+	s, err := startServer(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: access.NewGuard(client).Wrap, profiling: true}).newHandler(), secure)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {

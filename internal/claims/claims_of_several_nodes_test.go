@@ -124,7 +124,8 @@ func TestPublishedInASharedPool(t *testing.T) {
 		w := newWorld(t, template("f", shared)+template("e", ""), inside, newNode("b"), fabric)
 		published := func(node, driver string) bool {
 			view := &plan.PodView{Node: w.controller.observer.Caches.Nodes.Get(node), Set: w.store.Current()}
-			registered, err := w.controller.observer.newDriver(view, nil).Registered(driver)
+			all, _ := w.controller.observer.newDriver(view, nil)
+			registered, err := all.Registered(driver)
 			require.NoError(t, err)
 			return registered
 		}

@@ -23,9 +23,8 @@ type claimReconciler struct {
 // reconcile writes at most once, since the event of the write requeues the claim. It is repeated a few times while others
 // write the claim.
 func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	claim, err := r.Caches.Claims.Get(key)
-	set := r.Config.Current()
-	if err != nil || set == nil {
+	claim, set := r.Caches.Claims.Get(key), r.Config.Current()
+	if claim == nil || set == nil {
 		return nil
 	}
 	state := r.states.claimStateOf(claim.UID)
@@ -39,7 +38,8 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if !r.Owner.Acts(node, isFake) {
 		return nil
 	}
-	if claim, err = r.latestClaim(ctx, state, claim); err != nil {
+	claim, err := r.latestClaim(ctx, state, claim)
+	if err != nil {
 		return err
 	}
 	view := &plan.ClaimView{Claim: claim, Set: set, Nodes: r.Caches.Nodes, Memory: state.memory, Consumers: r.Caches.Pods.Consumers(claim)}
@@ -47,7 +47,7 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	namesPods := func(t *devices.Template) bool { return t.ClaimStatus.UsesPods }
 	if len(view.Users) > 0 && slices.ContainsFunc(set.Templates, namesPods) {
 		if node := r.Caches.Nodes.Get(view.Users[0].Spec.NodeName); node != nil {
-			view.Driver = r.newDriver(&plan.PodView{Node: node, Set: set}, r.DriverPods.On(node.Name))
+			view.Driver, _ = r.newDriver(&plan.PodView{Node: node, Set: set}, r.DriverPods.On(node.Name))
 		}
 	}
 	next, planErr := plan.ForClaim(ctx, view, time.Now())

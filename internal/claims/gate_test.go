@@ -67,10 +67,12 @@ func TestGateThatStaysShut(t *testing.T) {
 		w.failures()
 		time.Sleep(45 * time.Second)
 		w.failures("other nodes are not ready")
-		time.Sleep(91 * time.Second)
+		time.Sleep(20 * time.Second) // the Pod waits for the next retry
 
 		gate.opened.Store(true)
 		gate.node("n")
+		w.wrote("")
+		time.Sleep(71 * time.Second)
 		w.wrote("prepare c, ready p")
 		w.settled()
 	})

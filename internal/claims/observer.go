@@ -26,9 +26,9 @@ type observer struct {
 	states *states
 }
 
-// newDriver returns what is known of the drivers of a view's node, given the driver Pods on it. The view's Pod is nil in a
-// look at a claim.
-func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
+// newDriver returns what is known of the drivers of a view's node, given the driver Pods on it, and of those with templates
+// among them. The view's Pod is nil in a look at a claim.
+func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) (all plan.Driver, ofTemplates *templates.Driver) {
 	hasSlices := func(driver string) (has, known bool) {
 		isCached := func(key facts.SlicesKey) bool {
 			return slices.ContainsFunc(o.Caches.Slices.Of(key), func(s *facts.Slice) bool { return s.Driver == driver })
@@ -42,18 +42,16 @@ func (o *observer) newDriver(v *plan.PodView, pods devices.Pods) plan.Driver {
 		has, known = v.Claims.Live.HaveSlices[driver]
 		return has, known
 	}
-	ofTemplates := templates.New(v.Set, v.Node, templates.Slices{Of: hasSlices, Have: o.Caches.Slices.HaveDevice}, pods)
+	ofTemplates = templates.New(v.Set, v.Node, templates.Slices{Of: hasSlices, Have: o.Caches.Slices.HaveDevice}, pods)
 	if o.Gate != nil {
 		ofTemplates.CheckGate = func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
 			return o.Gate.Check(v.Node, claim, result)
 		}
 	}
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {
-		return ofTemplates
+		return ofTemplates, ofTemplates
 	}
-	ofKubelet := o.Kubelets.Driver(v.Pod, v.Node, v.Set.HasDriver)
-	ofTemplates.IsReal = ofKubelet.Has
-	return &nodeDrivers{ofTemplates, ofKubelet}
+	return o.Kubelets.AddDrivers(ofTemplates, v.Pod, v.Node, v.Set.HasDriver), ofTemplates
 }
 
 // readNeed reads from the API server what a view lacks.
@@ -66,7 +64,7 @@ func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Nee
 		}
 		pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
 		if err == nil {
-			v.Driver = o.newDriver(v, pods)
+			v.Driver, _ = o.newDriver(v, pods)
 		}
 		return err
 	case need.Slices != "":
@@ -160,8 +158,9 @@ func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers 
 type Kubelets interface {
 	// Enabled reports whether real drivers can register.
 	Enabled() bool
-	// Driver returns what is known of the real drivers of a node for a Pod, or for none if that is nil. It changes nothing.
-	Driver(pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
+	// AddDrivers adds what is known of the real drivers of a node, for a Pod, or for none if that is nil, to the drivers with
+	// templates. It sets their IsReal, and changes nothing else.
+	AddDrivers(ofTemplates *templates.Driver, pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver
 	// Call asks real drivers in the background. OnChange announces the Pod when they have answered.
 	Call(pod *corev1.Pod, node *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool)
 	// Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a
@@ -178,47 +177,4 @@ type Gate interface {
 	Check(node *corev1.Node, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error
 	// OnChange calls node when Check may have another answer for the Pods of a node.
 	OnChange(node func(name string))
-}
-
-// nodeDrivers are all drivers of a node. Each has templates or is a real one.
-type nodeDrivers struct {
-	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.
-	plan.Driver
-	real plan.Driver
-}
-
-// driverFor returns which of the two answers for a driver.
-func (d *nodeDrivers) driverFor(driver string) plan.Driver {
-	if d.real.Has(driver) {
-		return d.real
-	}
-	return d.Driver
-}
-
-func (d *nodeDrivers) Has(driver string) bool { return d.driverFor(driver).Has(driver) }
-
-func (d *nodeDrivers) Registered(driver string) (bool, error) {
-	return d.driverFor(driver).Registered(driver)
-}
-
-// Prepare implements plan.Driver. Real drivers are asked only if no template fails.
-func (d *nodeDrivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
-	if answer, err := d.Driver.Prepare(claims); err != nil {
-		return answer, err
-	}
-	return d.real.Prepare(claims)
-}
-
-// Unprepare implements plan.Driver. Real drivers are asked only if no template fails.
-func (d *nodeDrivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
-	if answer, err := d.Driver.Unprepare(last); err != nil {
-		return answer, err
-	}
-	return d.real.Unprepare(last)
-}
-
-func (d *nodeDrivers) ReportsHealth() bool { return d.Driver.ReportsHealth() || d.real.ReportsHealth() }
-
-func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	return d.driverFor(result.Driver).Health(pod, claim, result)
 }

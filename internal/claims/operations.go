@@ -76,12 +76,8 @@ func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], fai
 	if called == nil {
 		called = driversOf(slices.Collect(maps.Values(s.view.Claims.Known))...)
 	}
-	ofTemplates := s.view.Driver
-	if all, ok := ofTemplates.(*nodeDrivers); ok {
-		ofTemplates = all.Driver
-	}
 	for driver := range called {
-		if ofTemplates.Has(driver) {
+		if s.ofTemplates.Has(driver) {
 			r.KubeletRecorder.OperationCall(driver, operation.name, code, took)
 		}
 	}

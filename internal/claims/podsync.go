@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/controller/expectations"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -62,6 +63,8 @@ type podSync struct {
 	key   types.NamespacedName
 	state *podState
 	view  *plan.PodView
+	// ofTemplates answers for those drivers of the view's Driver that have templates.
+	ofTemplates *templates.Driver
 }
 
 // reconcile does everything for a Pod that can be done now.
@@ -94,7 +97,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		if err != nil {
 			return fmt.Errorf("get pod %s: %w", key, err)
 		}
-		if cached.Older(live.ResourceVersion, string(state.unseen.Answer)) {
+		if cached.Older(live.ResourceVersion, state.unseen.Version) {
 			klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
 			r.states.restoredAt.Store(time.Now().UnixNano())
 		}
@@ -106,12 +109,12 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	view.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return r.preparedConsumers(claim, r.Caches.Pods.Consumers(claim), pod.UID)
 	}
-	s := &podSync{key, state, view}
+	s := &podSync{key: key, state: state, view: view}
 	if view.Set == nil {
 		r.reportMissingConfig(s)
 		return nil
 	}
-	view.Driver = r.newDriver(view, r.DriverPods.On(node.Name))
+	view.Driver, s.ofTemplates = r.newDriver(view, r.DriverPods.On(node.Name))
 	r.startOperation(s)
 	err := r.syncPod(ctx, s)
 	if failure, failed := errors.AsType[*plan.Failure](err); failed { // found while writing

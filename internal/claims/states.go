@@ -75,7 +75,7 @@ type boundPod struct {
 type podState struct {
 	uid types.UID
 	// unseen holds the version of our last write. Until the cache catches up with it, the cached Pod is stale.
-	unseen expectations.Unseen[expectations.Version]
+	unseen expectations.Unseen[struct{}]
 	memory plan.PodMemory
 	// claims are prepared for the Pod. No two have the same name.
 	claims []preparedClaim
@@ -244,7 +244,7 @@ func (s *states) claimStateOf(uid types.UID) *claimState {
 // recordPodAnswer records a version of a Pod that the API server has returned, and returns it without managed fields.
 func (s *states) recordPodAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
-	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
+	state.unseen.Answered(struct{}{}, pod.ResourceVersion)
 	s.podWrites.Begin(observe.Key(pod))
 	return pod
 }

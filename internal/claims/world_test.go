@@ -41,8 +41,11 @@ type world struct {
 	owner      *shard.Owner
 	controller *Controller
 	measures   *kubeletmetrics.Metrics
-	kubelets   Kubelets
-	gate       Gate
+	kubelets   interface {
+		Kubelets
+		live.Kubelets
+	}
+	gate Gate
 	// source takes inventories of what the Controller knows.
 	source *inventory.Source
 	stop   func()

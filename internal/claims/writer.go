@@ -195,7 +195,7 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 // recordClaimAnswer records a version of a claim that the API server has returned.
 func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := observe.SlimClaim(claim)
-	state.unseen.Answered(slim)
+	state.unseen.Answered(slim, slim.ResourceVersion)
 	w.states.claimWrites.Begin(observe.Key(slim))
 	return slim
 }
@@ -205,8 +205,8 @@ func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.Resource
 // in time, or etcd was restored, latestClaim reads the claim from the API server.
 func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	newest := claim
-	if answer := state.unseen.Answer; answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
-		newest = answer
+	if cached.Older(claim.ResourceVersion, state.unseen.Version) {
+		newest = state.unseen.Answer
 	}
 	key := observe.Key(claim)
 	seen := w.Caches.Claims.Observed(key)

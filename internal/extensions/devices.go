@@ -35,7 +35,7 @@ func takeInventories(d *deviceInventory) app.Extension {
 func serveDeviceMetrics(views *containerViews, devices *deviceInventory) app.Extension {
 	isServed := true
 	return app.Extension{
-		FlagsAfter: "tls-private-key-file",
+		FlagsAfter: "server-address",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&isServed, "metrics-devices", isServed, "serve what devices do as metrics, at /metrics/devices and /metrics/nodes/NODE/devices; it takes memory and CPU for those who scrape them only")
 		},

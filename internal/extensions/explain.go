@@ -33,7 +33,7 @@ type explanations struct {
 func explainPods(e *explanations) app.Extension {
 	var after time.Duration // 0 means no events
 	return app.Extension{
-		FlagsAfter:  "tls-private-key-file",
+		FlagsAfter:  "server-address",
 		ClusterRole: "kwok-dra-explaining",
 		AddFlags: func(flags *pflag.FlagSet) {
 			flags.DurationVar(&after, "explain-pods-after", after,

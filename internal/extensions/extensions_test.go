@@ -25,7 +25,7 @@ func TestClusterRoles(t *testing.T) {
 			needed = append(needed, extension.ClusterRole)
 		}
 	}
-	for _, folder := range []string{"rbac/*", "karpenter/rbac", "container-view", "compute-domains"} {
+	for _, folder := range []string{"rbac/*", "karpenter/rbac", "container-view", "compute-domains", "secure-serving"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "kustomize", folder, "role.yaml"))
 		require.NoError(t, err)
 		for _, file := range files {
@@ -79,6 +79,8 @@ func TestCompleteRefuses(t *testing.T) {
 		"--adapters DRAConfigs":                                                 `parse --adapters: unknown kind "DRAConfigs": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`,
 		"--adapters DRAConfig,DRAConfig":                                        `parse --adapters: kind "DRAConfig" is there twice: remove one`,
 		"--plugins-dir /a/directory/whose/name/is/long/enough/to/leave/no/room": "parse --plugins-dir: plugins directory /a/directory/whose/name/is/long/enough/to/leave/no/room: is 55 characters long, and the paths of sockets below it would be too long: choose one of at most 36 characters",
+		"--config a --tls-cert-file b":                                          "--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well",
+		"--config a --secure-serving --tls-cert-file b":                         "give both --tls-cert-file and --tls-private-key-file, or neither",
 		"--config a --explain-pods-after -1s":                                   "parse --explain-pods-after -1s: must be a time such as 1m, or 0 for no events",
 	} {
 		require.ErrorContains(t, parsed(t, line).Complete(), want, line)

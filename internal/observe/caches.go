@@ -73,14 +73,6 @@ func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
 }
 
-// HasConsumer reports whether a claim on the node is reserved for a running Pod with that UID. The Pod need not name
-// the claim.
-func (c *Caches) HasConsumer(node string, uid types.UID) bool {
-	return slices.ContainsFunc(c.Claims.On(node), func(claim *Claim) bool {
-		return slices.ContainsFunc(c.Pods.Consumers(claim.Decode()), func(pod *corev1.Pod) bool { return pod.UID == uid })
-	})
-}
-
 // named is an object of the API, or what a cache keeps of it.
 type named interface {
 	GetNamespace() string
@@ -90,4 +82,33 @@ type named interface {
 // Key is the namespace and the name of an object.
 func Key(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// Slices are the slices that have kwok-dra's label.
+type Slices struct {
+	cached.Informer[*facts.Slice]
+
+	// Annotate, if it is set, makes the Note of each slice. Set it before the caches run.
+	Annotate func(slice *resourcev1.ResourceSlice) any
+}
+
+// byKey indexes slices by their node or shared pool.
+const byKey = "key"
+
+var sliceIndexers = cache.TypedIndexers[*facts.Slice]{
+	byKey: func(slice *facts.Slice) ([]string, error) { return []string{slice.Key().String()}, nil },
+}
+
+// Of returns the slices of a node or of a pool that nodes share.
+func (s *Slices) Of(key facts.SlicesKey) []*facts.Slice {
+	return s.By(byKey, key.String())
+}
+
+// HaveDevice reports whether an allocated device is in a slice of the node, or of a pool that nodes share.
+func (s *Slices) HaveDevice(node string, result *resourcev1.DeviceRequestAllocationResult) bool {
+	has := func(o *facts.Slice) bool {
+		return o.Driver == result.Driver && o.Pool == result.Pool && slices.Contains(o.Devices.List(), result.Device)
+	}
+	return slices.ContainsFunc(s.Of(facts.SlicesKey{Node: node}), has) ||
+		slices.ContainsFunc(s.Of(facts.SlicesKey{Driver: result.Driver, Pool: result.Pool}), has)
 }

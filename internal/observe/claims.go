@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -73,19 +72,19 @@ func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return slim
 }
 
-// Get returns a claim, or a NotFound error.
-func (c *Claims) Get(key types.NamespacedName) (*resourcev1.ResourceClaim, error) {
+// Get returns a claim, or nil.
+func (c *Claims) Get(key types.NamespacedName) *resourcev1.ResourceClaim {
 	if observed := c.Observed(key); observed != nil {
-		return observed.Decode(), nil
+		return observed.Decode()
 	}
-	return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
+	return nil
 }
 
 // Of returns the claims of a Pod that the cache has, by name.
 func (c *Claims) Of(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
 	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, key := range facts.ClaimKeys(pod) {
-		if claim, err := c.Get(key); err == nil {
+		if claim := c.Get(key); claim != nil {
 			claims[key.Name] = claim
 		}
 	}

@@ -34,7 +34,7 @@ func (w *world) previewAs(t *testing.T, as installation.ID) *preview.Preview {
 	for i := range list.Items {
 		state.Nodes = append(state.Nodes, &list.Items[i])
 	}
-	state.Others = w.managed.Others(state.Nodes)
+	state.Others = preview.OthersOf(&w.managed, state.Nodes)
 	for _, slice := range w.list(t) {
 		state.Slices = append(state.Slices, slice.DeepCopy())
 	}
@@ -166,7 +166,7 @@ func TestPreviewBesideAnotherInstallation(t *testing.T) {
 			func(*world) installation.ID { return "b/kwok-dra" }, inZone2, "map[create:1]",
 			`pool net of driver d belongs to installation "kube-system/kwok-dra (labels zone=z1)" of kwok-dra, and installation "b/kwok-dra" leaves it alone`,
 		},
-		"not known": {func(*world) installation.ID { return installation.Unknown }, "", "map[create:1]", ""},
+		"not known": {func(*world) installation.ID { return preview.AnyInstallation }, "", "map[create:1]", ""},
 		"its own":   {func(w *world) installation.ID { return installation.Of(&w.list(w.t)[0]) }, "", "map[create:1 delete:1]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

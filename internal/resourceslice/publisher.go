@@ -67,7 +67,7 @@ func New(o Options) *Publisher {
 	const initial = firstRound >> (freeRounds - 1) // doubled by each free round
 	p := &Publisher{
 		client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods,
-		prober: NewProber(o.Client), reporter: newReporter(o, newMetrics(o.Caches.Slices)),
+		prober: NewProber(o.Client), reporter: newReporter(o),
 		memory: &memory{
 			rounds: flowcontrol.NewBackOff(initial, lastRound), sharedRounds: flowcontrol.NewBackOff(initial, lastSharedRound),
 			entries: map[facts.SlicesKey]*entry{},
@@ -99,9 +99,7 @@ func New(o Options) *Publisher {
 }
 
 // Metrics is the collector of the Publisher's metrics.
-func (p *Publisher) Metrics() prometheus.Collector {
-	return p.reporter.metrics.all
-}
+func (p *Publisher) Metrics() prometheus.Collector { return p.reporter.metrics.all }
 
 // Idle reports whether all nodes and pools have been reconciled since they changed.
 func (p *Publisher) Idle() bool {
@@ -109,9 +107,7 @@ func (p *Publisher) Idle() bool {
 }
 
 // CheckHealth returns an error if the Publisher's loop is stuck.
-func (p *Publisher) CheckHealth() error {
-	return p.loop.CheckHealth()
-}
+func (p *Publisher) CheckHealth() error { return p.loop.CheckHealth() }
 
 // cacheSyncTimeout bounds the wait for the caches that only other controllers need.
 const cacheSyncTimeout = 5 * time.Second
@@ -193,8 +189,7 @@ const (
 	lastSharedRound = 30 * time.Minute
 )
 
-// memory is what the Publisher remembers of each node, and of each pool that nodes share, from one reconciliation to
-// the next.
+// memory is what the Publisher remembers of each key from one reconciliation to the next.
 type memory struct {
 	// rounds and sharedRounds keep the Publisher and other writers from undoing each other's writes at full speed: of
 	// nodes, and of pools that nodes share. Two replicas would do so if one does not see the newest Node or
@@ -205,7 +200,7 @@ type memory struct {
 	entries map[facts.SlicesKey]*entry
 }
 
-// entry is what is remembered of one key. An empty one is not kept.
+// entry is the memory of one key. An empty one is not kept.
 type entry struct {
 	// isManaged says that the node is, or was, fake. As long as slices of it may still come, it tells them from another
 	// installation's.
@@ -234,13 +229,12 @@ type witness struct {
 	isFound bool
 }
 
-// entryOf returns a copy of what is remembered of a key.
+// entryOf returns a copy.
 func (m *memory) entryOf(key facts.SlicesKey) (known entry) {
 	m.updateEntry(key, func(e *entry) { known = *e })
 	return known
 }
 
-// updateEntry changes what is remembered of a key.
 func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,7 +256,6 @@ func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
 	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
 }
 
-// knownKeys are all keys of which something is remembered.
 func (m *memory) knownKeys() []facts.SlicesKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/testing/configtest"
@@ -159,7 +160,7 @@ func TestSharedPoolIsRenamed(t *testing.T) {
 func TestDroppedFieldIsForgotten(t *testing.T) {
 	t.Parallel()
 	store := storeOf(t, template("a", "d", tainted)+template("b", "d", tainted))
-	reporter := newReporter(Options{Recorder: record.NewFakeRecorder(10)}, newMetrics(nil))
+	reporter := newReporter(Options{Recorder: record.NewFakeRecorder(10), Caches: &observe.Caches{}})
 	told := func(template string) features.Dropped {
 		return features.Dropped{Source: template, Field: &features.Fields[0]}
 	}

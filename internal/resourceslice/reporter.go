@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -41,9 +43,9 @@ type reporter struct {
 	dropped map[features.Dropped]bool
 }
 
-func newReporter(o Options, metrics *metrics) *reporter {
+func newReporter(o Options) *reporter {
 	return &reporter{
-		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
+		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: newMetrics(o.Caches.Slices),
 		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
 	}
 }
@@ -78,7 +80,7 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 	return err
 }
 
-// reportDropped reports each field that the API server drops, once for each source.
+// reportDropped reports each dropped field once for each source.
 func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []features.Dropped) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,4 +152,67 @@ func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.
 
 func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {
 	r.recorder.Event(about, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(err))
+}
+
+// metrics are the metrics of publication, and all is their collector.
+type metrics struct {
+	all     *prometheus.Registry
+	writes  *prometheus.CounterVec
+	latency prometheus.Histogram
+	dropped *prometheus.GaugeVec
+	failing *prometheus.CounterVec
+}
+
+func newMetrics(published *observe.Slices) *metrics {
+	m := &metrics{
+		all: prometheus.NewRegistry(),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_slice_writes_total",
+			Help: "Writes of ResourceSlices, by verb (create, update, delete) and result (ok or the API server's reason).",
+		}, []string{"verb", "result"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kwok_dra_publish_duration_seconds",
+			Help:    "Time from the event of a Node, or of a driver Pod on it, to the API server's answer to the last write that it caused.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		}),
+		dropped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kwok_dra_dropped_fields",
+			Help: "1 for each template and device field that the API server drops because a feature gate is off. For taints of the annotation of a Node, template is the name of the annotation.",
+		}, []string{"template", "field"}),
+		failing: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_publish_failures_total",
+			Help: "Failures to bring a Node to the desired state, by cause (template, annotation, api). Each retry counts.",
+		}, []string{"cause"}),
+	}
+	m.all.MustRegister(m.writes, m.latency, m.dropped, m.failing, &gauges{
+		published: published,
+		slices:    prometheus.NewDesc("kwok_dra_slices", "ResourceSlices that are published now, by driver.", []string{"driver"}, nil),
+		devices:   prometheus.NewDesc("kwok_dra_devices", "Devices that are published now, by driver.", []string{"driver"}, nil),
+	})
+	return m
+}
+
+// gauges are counted in the cache when Prometheus scrapes them, so they cannot drift.
+type gauges struct {
+	published       *observe.Slices
+	slices, devices *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	ch <- g.slices
+	ch <- g.devices
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	slices, devices := map[string]int{}, map[string]int{}
+	for slice := range g.published.All() {
+		slices[slice.Driver]++
+		devices[slice.Driver] += len(slice.Devices.List())
+	}
+	for driver, count := range slices {
+		ch <- prometheus.MustNewConstMetric(g.slices, prometheus.GaugeValue, float64(count), driver)
+		ch <- prometheus.MustNewConstMetric(g.devices, prometheus.GaugeValue, float64(devices[driver]), driver)
+	}
 }

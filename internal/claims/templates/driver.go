@@ -91,41 +91,32 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	return state
 }
 
-// Prepare implements plan.Driver. It fails for the first device for which checkDevice does.
+// Prepare implements plan.Driver. It fails for the first device of which nobody knows what its driver does, whose plugin is
+// silent or refuses the parameters, or that the gate holds back.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			if err := d.checkDevice(claim, &result); err != nil {
+			skips, err := plan.SkipsPrepare(claim, result.Driver), d.checkSettled(&result)
+			switch {
+			case err != nil && !skips:
+				err = plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+			case !d.Has(result.Driver):
+				err = nil
+			case d.pluginState(result.Driver) == lifecycle.PluginSilent:
+				err = plan.Unavailable(plan.CallPrepare, result.Driver)
+			case skips:
+				err = nil
+			default:
+				if err = d.checkParameters(claim, &result); err == nil && d.CheckGate != nil {
+					err = d.CheckGate(claim, &result)
+				}
+			}
+			if err != nil {
 				return plan.Answered, err
 			}
 		}
 	}
 	return plan.Answered, nil
-}
-
-// checkDevice fails if nobody knows what the driver of an allocated device does, if its plugin is silent, if that refuses
-// the parameters, or if the gate holds the device back.
-func (d *Driver) checkDevice(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
-	skips := plan.SkipsPrepare(claim, result.Driver)
-	if err := d.checkSettled(result); err != nil && !skips {
-		return plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
-	}
-	if !d.Has(result.Driver) {
-		return nil
-	}
-	if d.pluginState(result.Driver) == lifecycle.PluginSilent {
-		return plan.Unavailable(plan.CallPrepare, result.Driver)
-	}
-	if skips {
-		return nil
-	}
-	if err := d.checkParameters(claim, result); err != nil {
-		return err
-	}
-	if d.CheckGate == nil {
-		return nil
-	}
-	return d.CheckGate(claim, result)
 }
 
 // checkSettled returns an error if nobody knows what the driver of a device does: kwok-dra has published

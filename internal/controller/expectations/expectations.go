@@ -160,26 +160,16 @@ func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
 }
 
 // Unseen has the API server's answer to the last write of an object until the cache has seen that write.
-type Unseen[T answer] struct {
-	// Answer is the last answer, or zero if the cache has seen that write.
-	Answer T
-	since  time.Time
+type Unseen[T any] struct {
+	// Answer is what is kept of the last answer, and Version its resource version. Both are zero if the cache has seen that
+	// write.
+	Answer  T
+	Version string
+	since   time.Time
 }
-
-// answer is an object, or a part of it.
-type answer interface {
-	comparable
-	GetResourceVersion() string
-}
-
-// Version is an answer of which only the resource version is kept.
-type Version string
-
-// GetResourceVersion is the version.
-func (v Version) GetResourceVersion() string { return string(v) }
 
 // Answered notes what the API server has answered to a write or a read.
-func (u *Unseen[T]) Answered(answer T) { u.Answer, u.since = answer, time.Now() }
+func (u *Unseen[T]) Answered(answer T, version string) { *u = Unseen[T]{answer, version, time.Now()} }
 
 // Freshness is how the cached object compares to the answer.
 type Freshness int
@@ -197,12 +187,9 @@ const (
 
 // Compare compares the version of the cached object with the answer.
 func (u *Unseen[T]) Compare(version string) Freshness {
-	var none T
 	switch {
-	case u.Answer == none:
-		return Current
-	case !cached.Older(version, u.Answer.GetResourceVersion()):
-		u.Answer = none
+	case u.Version == "" || !cached.Older(version, u.Version):
+		*u = Unseen[T]{}
 		return Current
 	case time.Since(u.since) < Limit:
 		return Behind

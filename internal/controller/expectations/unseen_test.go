@@ -18,7 +18,7 @@ func TestUnseen(t *testing.T) {
 		require.Equal(t, Current, u.Compare("9"), "nothing was written")
 		pod := &corev1.Pod{}
 		pod.ResourceVersion = "10"
-		u.Answered(pod)
+		u.Answered(pod, pod.ResourceVersion)
 		require.Equal(t, Behind, u.Compare("9"))
 		require.Same(t, pod, u.Answer)
 		require.Equal(t, Current, u.Compare(seen))
@@ -30,13 +30,13 @@ func TestUnseen(t *testing.T) {
 func TestUnseenForTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var u Unseen[Version]
-		u.Answered("10")
+		var u Unseen[struct{}]
+		u.Answered(struct{}{}, "10")
 		time.Sleep(Limit - time.Nanosecond)
 		require.Equal(t, Behind, u.Compare("9"))
 		time.Sleep(time.Nanosecond)
 		require.Equal(t, Doubtful, u.Compare("9"))
-		u.Answered("8")
+		u.Answered(struct{}{}, "8")
 		require.Equal(t, Current, u.Compare("9"), "the API server has gone back")
 	})
 }

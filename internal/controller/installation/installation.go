@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,9 +14,6 @@ import (
 // ID identifies an installation: all its replicas, across restarts and upgrades. The zero value identifies none: it
 // records nothing, and no object belongs to another installation.
 type ID string
-
-// Unknown stands for any installation. Every recorded object belongs to another one.
-const Unknown ID = "unknown"
 
 // New returns the ID of an installation without a name: its leader's Lease, even if there is no leader election.
 // Outside the cluster, the Lease has the kubeconfig's namespace. Two installations in one namespace differ in the nodes
@@ -31,13 +27,6 @@ func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 		id += ID(" (" + nodes + ")")
 	}
 	return id
-}
-
-// ActsFor reports whether New made the ID for these nodes.
-func (id ID) ActsFor(nodes string) bool {
-	lease, _, _ := strings.Cut(string(id), " ")
-	namespace, name, isLease := strings.Cut(lease, "/")
-	return isLease && id == New(types.NamespacedName{Namespace: namespace, Name: name}, true, nodes)
 }
 
 // Of returns the installation that an object is recorded to, or none.

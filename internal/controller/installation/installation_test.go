@@ -22,19 +22,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestActsFor: a name of its own says nothing of nodes.
-func TestActsFor(t *testing.T) {
-	t.Parallel()
-	lease := types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}
-	for _, nodes := range []string{"", "labels zone=z1", "labels a=b and annotations c=d"} {
-		for _, other := range []string{"", "labels zone=z1", "labels zone=z2"} {
-			require.Equal(t, nodes == other, New(lease, true, nodes).ActsFor(other), "%q %q", nodes, other)
-			require.Equal(t, nodes == other, New(lease, false, nodes).ActsFor(other), "%q %q", nodes, other)
-			require.False(t, ID("gpus").ActsFor(other))
-		}
-	}
-}
-
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	object := &metav1.ObjectMeta{}

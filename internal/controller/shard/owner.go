@@ -3,16 +3,24 @@ package shard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
 )
@@ -154,28 +162,115 @@ func (o *Owner) Metrics() prometheus.Collector {
 // Recorder records events about what belongs to no single node. Only the leader records them, since all replicas see
 // the same.
 func (o *Owner) Recorder(to record.EventRecorder) record.EventRecorder {
-	return &leaderRecorder{owner: o, to: to}
+	return &leaderRecorder{to, o}
 }
 
+// leaderRecorder has one method of its own, since nothing in kwok-dra calls the others.
 type leaderRecorder struct {
+	record.EventRecorder
 	owner *Owner
-	to    record.EventRecorder
 }
 
 func (r *leaderRecorder) Event(object runtime.Object, eventType, reason, message string) {
 	if r.owner.Leads() {
-		r.to.Event(object, eventType, reason, message)
+		r.EventRecorder.Event(object, eventType, reason, message)
 	}
 }
 
-func (r *leaderRecorder) Eventf(object runtime.Object, eventType, reason, messageFmt string, args ...any) {
-	if r.owner.Leads() {
-		r.to.Eventf(object, eventType, reason, messageFmt, args...)
+// listPeriod is the least time between two lists of leases; it is at most twice as long. So a handover is noticed
+// within a tenth of kwok's lease duration. A watch would deliver each renewal: for 10,000 nodes a thousand events per
+// second, none of which matters.
+const listPeriod = 2 * time.Second
+
+// listTimeout bounds one list. It is generous, since a list that fails changes nothing.
+const listTimeout = 30 * time.Second
+
+// listLeases finds out which nodes' leases the kwok in our Pod holds. It ignores whether a lease has expired: until
+// another kwok takes it, nobody else acts, and clocks differ. After an error the last list remains in force.
+func (o *Owner) listLeases(ctx context.Context) {
+	listing, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	// Version 0 means that the API server answers from its cache, and with one page.
+	all, err := o.options.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(listing, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Failed to list the leases of nodes; retrying", "namespace", corev1.NamespaceNodeLease)
+		}
+		return
+	}
+	nodes := sets.New[string]()
+	for i := range all.Items {
+		// The rest of the identity is new each time that kwok starts.
+		if holder := all.Items[i].Spec.HolderIdentity; holder != nil && strings.HasPrefix(*holder, o.options.Host+"_") {
+			nodes.Insert(all.Items[i].Name)
+		}
+	}
+	o.mu.Lock()
+	isFirst, added := o.leased == nil, nodes.Difference(o.leased)
+	o.leased = nodes
+	o.mu.Unlock()
+	for node := range added {
+		for _, enqueue := range o.onLeased {
+			enqueue(node)
+		}
+	}
+	if isFirst {
+		close(o.listed)
 	}
 }
 
-func (r *leaderRecorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, messageFmt string, args ...any) {
-	if r.owner.Leads() {
-		r.to.AnnotatedEventf(object, annotations, eventType, reason, messageFmt, args...)
+// leasesListed is a cache.DoneChecker that is done after the first list.
+type leasesListed chan struct{}
+
+// Name implements cache.DoneChecker.
+func (leasesListed) Name() string { return "leases of nodes" }
+
+// Done implements cache.DoneChecker.
+func (l leasesListed) Done() <-chan struct{} { return l }
+
+// The times of the election are those of Kubernetes' own controllers.
+const (
+	// leaseDuration is how long the others wait for a leader that no longer renews.
+	leaseDuration = 15 * time.Second
+	// renewDeadline is how long a leader that cannot renew still acts as the leader.
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// runElection is a candidate until ctx ends. A leader that has lost the lease is a candidate again: it has continued to
+// watch, so its caches are up to date.
+func (o *Owner) runElection(ctx context.Context) {
+	// A container that is started again in the same Pod is another candidate.
+	identity := o.options.Host + "_" + uuid.NewString()
+	election := leaderelection.LeaderElectionConfig{
+		Name: o.options.Name,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.options.Namespace, Name: o.options.Name},
+			Client:     o.options.Client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				klog.FromContext(ctx).Info("Became leader", "identity", identity)
+				if ctx.Err() != nil {
+					return // runs concurrently with OnStoppedLeading
+				}
+				o.leads.Store(true)
+				for _, enqueueAll := range o.onLead {
+					enqueueAll()
+				}
+			},
+			OnStoppedLeading: func() { o.leads.Store(false) },
+		},
+	}
+	for ctx.Err() == nil {
+		leaderelection.RunOrDie(ctx, election)
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Lost leadership")
+		}
 	}
 }

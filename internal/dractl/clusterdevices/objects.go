@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -106,7 +107,7 @@ func (o *Objects) listAllocations() []inventory.Allocation {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		pods := facts.ConsumingPods(claim)
+		pods := ConsumingPods(claim)
 		var used bool
 		var failure string
 		for _, pod := range pods {
@@ -161,7 +162,7 @@ func (o *Objects) listConsumers() map[string]consumer {
 	newest := map[types.UID]*corev1.Event{}
 	for _, event := range o.Failures {
 		uid := event.InvolvedObject.UID
-		if known := newest[uid]; known == nil || facts.LastSeen(event).After(facts.LastSeen(known)) {
+		if known := newest[uid]; known == nil || history.LastSeen(event).After(history.LastSeen(known)) {
 			newest[uid] = event
 		}
 	}
@@ -183,4 +184,16 @@ func HasStarted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
 	})
+}
+
+// ConsumingPods are the names of the Pods for which a claim is reserved.
+func ConsumingPods(claim *resourcev1.ResourceClaim) []string {
+	var pods []string
+	for _, consumer := range claim.Status.ReservedFor {
+		if facts.IsPod(consumer) {
+			pods = append(pods, consumer.Name)
+		}
+	}
+	slices.Sort(pods)
+	return pods
 }

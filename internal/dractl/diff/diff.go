@@ -111,7 +111,7 @@ func (c *command) runDiff(ctx context.Context) error {
 	fleet.TellWithoutPods(c.streams, set, nodes, pods)
 	as := c.installationOf(existing, nodes)
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	state := preview.Cluster{Config: set, Installation: as, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing}
+	state := preview.Cluster{Config: set, Installation: as, Nodes: nodes, Pods: pods, Others: preview.OthersOf(&c.managed, listed), Slices: existing}
 	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, state)
 	progress.Done()
 	if err != nil {

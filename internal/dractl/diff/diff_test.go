@@ -14,6 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
@@ -106,7 +107,7 @@ func TestInstallationOf(t *testing.T) {
 		"unknown": {
 			"",
 			[]*resourcev1.ResourceSlice{recorded("a", "mine", "node"), recorded("b", "yours", "node")},
-			installation.Unknown,
+			preview.AnyInstallation,
 			`give --installation to say which one is meant, of "mine", "yours"`,
 		},
 	} {

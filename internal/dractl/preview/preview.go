@@ -18,10 +18,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
+
+// AnyInstallation stands for any installation: each recorded object belongs to another one.
+const AnyInstallation installation.ID = "unknown"
 
 // Cluster is what the sidecar works from.
 type Cluster struct {
@@ -143,7 +147,7 @@ func (p *Preview) addProblems(key facts.SlicesKey, problems iter.Seq[error]) {
 // addWrites adds what one node or pool needs, as the sidecar would write it.
 func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *corev1.Node, desired *plan.Desired, existing []*facts.Slice) error {
 	as, drivers := p.cluster.Installation, desired.ByDriver(existing)
-	if as == installation.Unknown && !key.IsShared() { // the slices of its nodes are its own
+	if as == AnyInstallation && !key.IsShared() { // the slices of its nodes are its own
 		as = ""
 	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
@@ -220,4 +224,13 @@ func (h Hidden) String() string {
 		nodes = fmt.Sprintf("%d nodes", h.Nodes)
 	}
 	return plan.Hides(h.Template, h.By) + ", on " + nodes
+}
+
+// OthersOf returns the Others of a Cluster, given the nodes that a selection has listed: with a narrow one, all other nodes.
+func OthersOf(managed *lifecycle.ManagedNodes, listed []*corev1.Node) func(node string) bool {
+	names := map[string]bool{}
+	for _, node := range listed {
+		names[node.Name] = true
+	}
+	return func(name string) bool { return managed.Hides(name) && !names[name] }
 }

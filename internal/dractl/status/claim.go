@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // readStory reads the story of a claim.
@@ -23,7 +23,7 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 		return nil, err
 	}
 	s := &history.Story{Claim: claim, Pods: map[string]*corev1.Pod{}}
-	for _, consumer := range facts.ConsumingPods(claim) {
+	for _, consumer := range clusterdevices.ConsumingPods(claim) {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer, metav1.GetOptions{})
 		switch {
 		case err == nil:

@@ -18,7 +18,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // view is what a command shows of a cluster.
@@ -114,7 +113,7 @@ func viewClaim(l *follow.Live, namespace, name string) *view {
 		return &view{value: []history.Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
 	}
 	s := &history.Story{Claim: claim.(*resourcev1.ResourceClaim), Pods: map[string]*corev1.Pod{}, Events: follow.Current[*corev1.Event](l.Events)}
-	for _, consumer := range facts.ConsumingPods(s.Claim) {
+	for _, consumer := range clusterdevices.ConsumingPods(s.Claim) {
 		if pod, found, err := l.Pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
 			s.Pods[consumer] = pod.(*corev1.Pod)
 		}

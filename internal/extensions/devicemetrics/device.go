@@ -138,7 +138,7 @@ func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	pod := observed.Decode()
 	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, key := range observed.Claims {
-		if claim, err := f.caches.Claims.Get(key); err == nil && resourceclaim.IsReservedForPod(pod, claim, true) {
+		if claim := f.caches.Claims.Get(key); claim != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
 			claims[key.Name] = claim
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -57,7 +58,7 @@ func findGoneDevices(_ context.Context, w *World) []Finding {
 			continue
 		}
 		evidence, fix := "it has "+firstFew(gone), releaseDevices(claim)
-		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+		if pods := clusterdevices.ConsumingPods(claim); len(pods) > 0 {
 			evidence += " for " + firstFew(pods)
 			fix = fmt.Sprintf("kubectl delete pod %s -n %s # its controller makes another, which gets another device", strings.Join(pods, " "), claim.Namespace)
 		}
@@ -124,7 +125,7 @@ func findStuckClaims(_ context.Context, w *World) []Finding {
 		}
 		evidence := fmt.Sprintf("deleted %s ago, and waits for finalizers %s", duration.HumanDuration(w.Now.Sub(claim.DeletionTimestamp.Time)), strings.Join(claim.Finalizers, ", "))
 		fix := fmt.Sprintf(`kubectl patch resourceclaim %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, claim.Name, claim.Namespace)
-		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+		if pods := clusterdevices.ConsumingPods(claim); len(pods) > 0 {
 			evidence += ", while it is reserved for " + firstFew(pods)
 			fix = fmt.Sprintf("kubectl delete pod %s -n %s", strings.Join(pods, " "), claim.Namespace)
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -54,7 +55,7 @@ func findNodesNotReady(_ context.Context, w *World) []Finding {
 	used := map[string][]string{}
 	for _, claim := range w.Claims {
 		if node := w.nodeOfClaim(claim); node != "" && len(claim.Status.ReservedFor) > 0 {
-			used[node] = append(used[node], fmt.Sprintf("claim %s/%s for %s", claim.Namespace, claim.Name, strings.Join(facts.ConsumingPods(claim), ", ")))
+			used[node] = append(used[node], fmt.Sprintf("claim %s/%s for %s", claim.Namespace, claim.Name, strings.Join(clusterdevices.ConsumingPods(claim), ", ")))
 		}
 	}
 	var findings []Finding
@@ -96,7 +97,7 @@ func (w *World) nodeOfClaim(claim *resourcev1.ResourceClaim) string {
 	if node := facts.NodeOf(claim); node != "" {
 		return node
 	}
-	for _, name := range facts.ConsumingPods(claim) {
+	for _, name := range clusterdevices.ConsumingPods(claim) {
 		if pod := w.cluster.FindPod(claim.Namespace, name); pod != nil && pod.Spec.NodeName != "" {
 			return pod.Spec.NodeName
 		}

@@ -162,7 +162,7 @@ func (c *Cluster) AllocationTimes() map[string]time.Time {
 		if stored := claim.Status.Allocation.AllocationTimestamp; stored != nil {
 			at = stored.Time
 		} else {
-			for _, pod := range facts.ConsumingPods(claim) {
+			for _, pod := range clusterdevices.ConsumingPods(claim) {
 				if known := scheduled[claim.Namespace+"/"+pod]; !known.IsZero() && (at.IsZero() || known.Before(at)) {
 					at = known
 				}

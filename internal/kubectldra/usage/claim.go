@@ -53,7 +53,7 @@ func (c *Cluster) DescribeClaim(claim *resourcev1.ResourceClaim) *Claim {
 			described.Devices = append(described.Devices, c.describeDevice(&claim.Status.Allocation.Devices.Results[i]))
 		}
 	}
-	described.Pods = append(described.Pods, facts.ConsumingPods(claim)...)
+	described.Pods = append(described.Pods, clusterdevices.ConsumingPods(claim)...)
 	found := c.claimStatus(claim)
 	if len(described.Pods) == 0 {
 		for _, pod := range c.users[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] {
@@ -74,7 +74,7 @@ func (c *Cluster) DescribeClaim(claim *resourcev1.ResourceClaim) *Claim {
 func (c *Cluster) claimStatus(claim *resourcev1.ResourceClaim) status {
 	if claim.DeletionTimestamp != nil {
 		reason := "waits for finalizers " + strings.Join(claim.Finalizers, ", ")
-		if pods := facts.ConsumingPods(claim); len(pods) > 0 {
+		if pods := clusterdevices.ConsumingPods(claim); len(pods) > 0 {
 			reason += ", while it is reserved for " + strings.Join(pods, ", ")
 		}
 		return status{Ending, deletionTime(&claim.ObjectMeta), reason}

@@ -97,7 +97,7 @@ func (c *Cluster) statusOf(pod *corev1.Pod, podClaim string, claim *resourcev1.R
 	}
 	if failure != "" {
 		event := c.known.Failures[pod.UID]
-		since := facts.LastSeen(event).UTC()
+		since := history.LastSeen(event).UTC()
 		if !event.FirstTimestamp.IsZero() {
 			since = event.FirstTimestamp.UTC()
 		}

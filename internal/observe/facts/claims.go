@@ -82,15 +82,3 @@ func ManagedBy(claim *resourcev1.ResourceClaim, manager string) bool {
 		return entry.Manager == manager
 	})
 }
-
-// ConsumingPods are the names of the Pods for which a claim is reserved.
-func ConsumingPods(claim *resourcev1.ResourceClaim) []string {
-	var pods []string
-	for _, consumer := range claim.Status.ReservedFor {
-		if IsPod(consumer) {
-			pods = append(pods, consumer.Name)
-		}
-	}
-	slices.Sort(pods)
-	return pods
-}

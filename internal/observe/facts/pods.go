@@ -2,7 +2,6 @@ package facts
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -93,17 +92,4 @@ func IsEnding(pod *corev1.Pod) bool {
 // IsPod reports whether a consumer of a claim is a Pod.
 func IsPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
 	return consumer.APIGroup == "" && consumer.Resource == "pods"
-}
-
-// LastSeen returns when an event was last seen.
-func LastSeen(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	}
-	return event.CreationTimestamp.Time
 }

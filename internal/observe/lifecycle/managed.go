@@ -75,16 +75,6 @@ func (m *ManagedNodes) Hides(name string) bool {
 	return m.Labels != "" || m.Single != "" && m.Single != name
 }
 
-// Others returns a predicate of the nodes that others may manage, given those that were listed with
-// Tweak: with a narrow selection, all other nodes.
-func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
-	names := map[string]bool{}
-	for _, node := range listed {
-		names[node.Name] = true
-	}
-	return func(name string) bool { return m.Hides(name) && !names[name] }
-}
-
 // Identity is equal for equal selections, however they are written. It is empty for the default.
 func (m *ManagedNodes) Identity() string {
 	canonical := func(s labels.Selector) string { return strings.ReplaceAll(s.String(), "==", "=") }

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
+	"github.com/wzshiming/easycel"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
@@ -169,4 +175,129 @@ func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error)
 		}
 	}
 	return true, nil
+}
+
+// Limits of evaluating a selector for an object, so that one without end does not delay others. They
+// count steps, not time: on a busy machine a good selector is slow too. What takes thousands of steps
+// also has a time limit, since a step may sort the keys of an object.
+const (
+	// celCost is a tenth of what Kubernetes allows a selector of devices, since a Node changes more
+	// often: about 10 ms.
+	celCost = resourcev1.CELSelectorExpressionMaxCost / 10
+	// jqSteps are instructions of jq: about 20 ms, which is enough to loop over all annotations of
+	// a Node of the largest size.
+	jqSteps = 200_000
+	// evaluationTimeout is for all expressions of a selector. jq reads the clock after every
+	// jqStepsTimed, except for the first jqStepsUntimed, and CEL after every celRoundsTimed of
+	// loops.
+	evaluationTimeout            = 5 * time.Second
+	jqStepsUntimed, jqStepsTimed = 1_000, 20
+	celRoundsTimed               = 20
+)
+
+var (
+	errCostly  = fmt.Errorf("costs more than %d steps; look for loops within loops", celCost)
+	errEndless = fmt.Errorf("takes more than %d steps or %s; look for a loop without end", jqSteps, evaluationTimeout)
+	errSlow    = fmt.Errorf("takes more than %s; look for loops within loops", evaluationTimeout)
+)
+
+// stepLimit is a context that is done after jqSteps. jq looks at it before each step.
+type stepLimit struct {
+	context.Context
+	left     int
+	deadline time.Time
+}
+
+func newStepLimit(ctx context.Context) *stepLimit {
+	return &stepLimit{ctx, jqSteps, time.Now().Add(evaluationTimeout)}
+}
+
+var closedChannel = func() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}()
+
+// Done implements context.Context.
+func (s *stepLimit) Done() <-chan struct{} {
+	s.left--
+	if s.left%jqStepsTimed == 0 && s.left < jqSteps-jqStepsUntimed && time.Now().After(s.deadline) {
+		s.left = -1
+	}
+	if s.left < 0 {
+		return closedChannel
+	}
+	return s.Context.Done()
+}
+
+// Err implements context.Context.
+func (s *stepLimit) Err() error {
+	if s.left < 0 {
+		return errEndless
+	}
+	return s.Context.Err()
+}
+
+// Environment is a CEL environment as kwok sets it up for Stages of a kind.
+type Environment struct {
+	// empty is an object of the kind, without content.
+	empty any
+	// setUp takes milliseconds, so it runs once, and only if CEL is used.
+	setUp func() (*easycel.Environment, error)
+}
+
+// The environments for Nodes and Pods.
+var (
+	NodeCEL = NewEnvironment(&corev1.Node{})
+	PodCEL  = NewEnvironment(&corev1.Pod{})
+)
+
+// NewEnvironment makes an Environment for objects like an empty one. It does what kwok's own
+// NewEnvironment does, which cannot limit the cost of an evaluation.
+func NewEnvironment(empty any) *Environment {
+	return &Environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
+		registry := easycel.NewRegistry("kwok.ext", easycel.WithTagName("json"))
+		errs := []error{registry.RegisterVariable("self", empty)}
+		for _, conversion := range cel.DefaultConversions {
+			errs = append(errs, registry.RegisterConversion(conversion))
+		}
+		for _, one := range cel.DefaultTypes {
+			errs = append(errs, registry.RegisterType(one))
+		}
+		for name, overloads := range cel.DefaultFuncs {
+			for _, overload := range overloads {
+				errs = append(errs, registry.RegisterFunction(name, overload))
+			}
+		}
+		for name, overloads := range cel.FuncsToMethods(cel.DefaultFuncs) {
+			for _, overload := range overloads {
+				errs = append(errs, registry.RegisterMethod(name, overload))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		return easycel.NewEnvironment(celgo.Lib(registry))
+	})}
+}
+
+// celCaches guards the type caches of the packages that kwok uses for CEL: global maps without a
+// lock. Evaluation does not use them.
+var celCaches sync.Mutex
+
+// Program compiles an expression of any type.
+func (e *Environment) Program(source string) (celgo.Program, error) {
+	celCaches.Lock()
+	defer celCaches.Unlock()
+	environment, err := e.setUp()
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return environment.Program(source, celgo.CostLimit(celCost), celgo.InterruptCheckFrequency(celRoundsTimed))
+}
+
+// isTooCostly reports whether an evaluation was stopped because of its cost.
+func isTooCostly(err error) bool {
+	var stopped interpreter.EvalCancelledError
+	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded
 }

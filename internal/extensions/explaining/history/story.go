@@ -79,7 +79,7 @@ func (s *Story) ListSteps() []Step {
 			if !isRanked {
 				rank = rankWaiting
 			}
-			steps = append(steps, Step{Time: new(facts.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rank})
+			steps = append(steps, Step{Time: new(LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rank})
 		}
 	}
 	orderSteps(steps)
@@ -193,4 +193,17 @@ func AllocationTime(claim *resourcev1.ResourceClaim) *metav1.Time {
 		}
 	}
 	return nil
+}
+
+// LastSeen returns when an event was last seen.
+func LastSeen(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
 }

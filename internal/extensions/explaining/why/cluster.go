@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -72,7 +73,7 @@ func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Clu
 		case event.Type != corev1.EventTypeWarning:
 			continue
 		}
-		if known := of[uid]; known == nil || facts.LastSeen(event).After(facts.LastSeen(known)) {
+		if known := of[uid]; known == nil || history.LastSeen(event).After(history.LastSeen(known)) {
 			of[uid] = event
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 )
 
 // describeUnhealthy names the devices of a Pod that its kubelet reports as unhealthy, or that their
@@ -48,5 +48,5 @@ func describeHealth(container string, resource *corev1.ResourceHealth) string {
 
 // describeEvent says what an event tells, and when.
 func describeEvent(event *corev1.Event) string {
-	return fmt.Sprintf("%s at %s", joinNonEmpty(": ", event.Reason, event.Message), formatTime(facts.LastSeen(event)))
+	return fmt.Sprintf("%s at %s", joinNonEmpty(": ", event.Reason, event.Message), formatTime(history.LastSeen(event)))
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -57,7 +58,7 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 // explainOnNode says what is known of a Pod on a node whose own kubelet prepares its claims.
 func (c *Cluster) explainOnNode(pod *corev1.Pod, failure string) (cause string, details []string) {
 	warning := c.Warnings[pod.UID]
-	if failed := c.Failures[pod.UID]; warning != nil && (failure == "" || facts.LastSeen(warning).After(facts.LastSeen(failed))) {
+	if failed := c.Failures[pod.UID]; warning != nil && (failure == "" || history.LastSeen(warning).After(history.LastSeen(failed))) {
 		details = append(details, describeEvent(warning))
 	}
 	if cause = c.describeNode(pod.Spec.NodeName); cause != "" {
@@ -117,7 +118,7 @@ func (c *Cluster) describeTries(pod *corev1.Pod) []string {
 	if event == nil || event.Reason != v1alpha1.ReasonFailedPrepare {
 		return nil
 	}
-	last := facts.LastSeen(event)
+	last := history.LastSeen(event)
 	first := event.FirstTimestamp.Time
 	if first.IsZero() {
 		first = last

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
@@ -113,7 +115,7 @@ func (c *calls) releaseGonePods() {
 	for pod := range users.Difference(present) {
 		last := c.lastCall(pod)
 		isReleasing := last.isUnprepare && (last.isRunning || time.Since(last.ended) < releaseRetryInterval)
-		if !isReleasing && !c.node.Caches.HasConsumer(c.node.name, pod) {
+		if !isReleasing && !c.hasConsumer(pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}
@@ -252,4 +254,12 @@ func (c *calls) unprepareBatch(ctx context.Context, driver string, claims []*dra
 		return fmt.Errorf("NodeUnprepareResources skipped %d ResourceClaims", skipped)
 	}
 	return nil
+}
+
+// hasConsumer reports whether a claim on the node is reserved for a running Pod with that UID. The Pod need not name the claim.
+func (c *calls) hasConsumer(pod types.UID) bool {
+	caches := c.node.Caches
+	return slices.ContainsFunc(caches.Claims.On(c.node.name), func(claim *observe.Claim) bool {
+		return slices.ContainsFunc(caches.Pods.Consumers(claim.Decode()), func(consumer *corev1.Pod) bool { return consumer.UID == pod })
+	})
 }

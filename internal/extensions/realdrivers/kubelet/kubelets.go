@@ -77,7 +77,7 @@ func New(o Options) *Kubelets {
 // OnChange calls node when plugins of a node come, go or report health, and pod when the drivers
 // have answered a Call for a Pod. Call OnChange before Run.
 func (k *Kubelets) OnChange(node func(name string), pod func(key types.NamespacedName)) {
-	k.nodeChanged, k.podChanged = node, pod
+	k.nodeChanged, k.podChanged = dampCalls(nodeEventInterval, node), pod
 }
 
 // RunBeside has a function run for each node that has a folder, until the node's context ends. Call RunBeside before Run.

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/app/access"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/access"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
 )
 
