@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
@@ -52,7 +52,7 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	documents := &Documents{}
 	var errs []error
 	for _, path := range paths {
-		data, err := untrusted.ReadNamed(path, maxFileSize)
+		data, err := namedfile.Read(path, maxFileSize)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue
