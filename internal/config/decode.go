@@ -32,14 +32,6 @@ type Documents struct {
 	total devices.Total
 }
 
-// Ambiguous warns of devices and values that templates have under two names.
-func (d *Documents) Ambiguous() (warnings strict.Problems) {
-	for _, t := range d.templates {
-		warnings = append(warnings, t.value.Ambiguous()...)
-	}
-	return warnings
-}
-
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 
