@@ -28,8 +28,7 @@ type Documents struct {
 	changes string
 	// carrier refers to the object that has the documents. It is nil for files.
 	carrier *corev1.ObjectReference
-	// total sums up what the templates make.
-	total devices.Total
+	total   devices.Total
 }
 
 // FilesCarrier is the carrier of the configuration files.
