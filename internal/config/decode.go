@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
@@ -28,16 +28,7 @@ type Documents struct {
 	changes string
 	// carrier refers to the object that has the documents. It is nil for files.
 	carrier *corev1.ObjectReference
-	// total sums up what the templates make.
-	total devices.Total
-}
-
-// Ambiguous warns of devices and values that templates have under two names.
-func (d *Documents) Ambiguous() (warnings strict.Problems) {
-	for _, t := range d.templates {
-		warnings = append(warnings, t.value.Ambiguous()...)
-	}
-	return warnings
+	total   devices.Total
 }
 
 // FilesCarrier is the carrier of the configuration files.
@@ -52,7 +43,7 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	documents := &Documents{}
 	var errs []error
 	for _, path := range paths {
-		data, err := untrusted.ReadNamed(path, maxFileSize)
+		data, err := namedfile.Read(path, maxFileSize)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue

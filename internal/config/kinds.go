@@ -3,8 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -56,22 +54,6 @@ func RegisterAdaptedKinds(kinds ...Kind) {
 	for _, kind := range kinds {
 		adaptedKinds[kind.Name] = kind
 	}
-}
-
-// AdaptedKinds finds registered kinds by their names.
-func AdaptedKinds(names ...string) (found []Kind, err error) {
-	known := slices.Sorted(maps.Keys(adaptedKinds))
-	for i, name := range names {
-		kind, isKnown := adaptedKinds[name]
-		if !isKnown {
-			return nil, fmt.Errorf("unknown kind %q: must be %s%s", name, strings.Join(known, " or "), didYouMean(name, known))
-		}
-		if slices.Contains(names[:i], name) {
-			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
-		}
-		found = append(found, kind)
-	}
-	return found, nil
 }
 
 // didYouMean proposes the known word that is nearest, for the end of an error.

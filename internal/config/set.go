@@ -21,7 +21,6 @@ import (
 
 // Set is the configuration in force. It does not change; a new version is a new Set.
 type Set struct {
-	// Templates are the templates of all carriers.
 	Templates []*devices.Template
 	// Classes are the DeviceClasses that documents in other programs' formats need.
 	Classes []Class
@@ -32,8 +31,7 @@ type Set struct {
 
 	documents []*Documents
 	shared    []*devices.Template
-	// total sums up what the templates make.
-	total devices.Total
+	total     devices.Total
 	// publishesAlways has PublishWhen match every object.
 	publishesAlways bool
 	// isNamedByPod reports whether a driver Pod gives a driver this name. It is nil if no
@@ -50,7 +48,6 @@ type Class struct {
 
 // Configuration merges all KwokDRAConfigurations, with defaults and compiled selectors.
 type Configuration struct {
-	// PrepareWhen, FailWhen and UnprepareWhen select Pods.
 	PrepareWhen, FailWhen, UnprepareWhen *lifecycle.Selector
 	// Faithful reports whether the sidecar writes all of a kubelet's Pod status.
 	Faithful bool
@@ -113,7 +110,6 @@ func NewSet(sources ...*Documents) (*Set, error) {
 	return set, errors.Join(append(errs, err, invalid.ToAggregate())...)
 }
 
-// newConfiguration fills in the defaults and compiles the selectors.
 func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, field.ErrorList) {
 	defaulted := *document
 	defaults.SetKwokDRAConfiguration(&defaulted)

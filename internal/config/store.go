@@ -98,7 +98,6 @@ func (s *Store) Replace(name string, documents *Documents) error {
 	return c.sources[0].refused
 }
 
-// carrierNamed finds a carrier by its name, or returns nil.
 func (s *Store) carrierNamed(name string) *carrier {
 	i := slices.IndexFunc(s.carriers, func(c *carrier) bool { return c.name == name })
 	if i < 0 {

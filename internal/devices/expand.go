@@ -17,7 +17,6 @@ import (
 type expansion struct {
 	template *Template
 	*poolContent
-	// deviceNames are the names in use.
 	deviceNames nameRegistry
 	// members maps the names of groups to those of their devices, for slices.
 	members map[string][]string
@@ -228,7 +227,6 @@ func renderIndexed(value string, number int, path *field.Path) ([]string, field.
 	return renderForEach(text, number, dataOf)
 }
 
-// renderForEach renders a text for each number.
 func renderForEach(text *gotemplate.Text, number int, dataOf func(int) map[string]any) ([]string, field.ErrorList) {
 	rendered, renderer := make([]string, number), gotemplate.Renderer{Texts: number}
 	for i := range rendered {

@@ -20,7 +20,6 @@ import (
 // group is a group of equal devices, or of equal partitions of all devices of a group: what is the
 // same on every Node, and the values that are rendered for each device.
 type group struct {
-	// common is what all devices have.
 	common  resourcev1.Device
 	devices []*device
 	values  []deviceValue
@@ -41,7 +40,6 @@ type device struct {
 	data map[string]any
 }
 
-// deviceValue is a value of devices that is rendered.
 type deviceValue struct {
 	gotemplate.Text
 

@@ -27,7 +27,7 @@ type Pool struct {
 	Driver, Name string
 	// SharedWith is nil for a node's own pool.
 	SharedWith *v1alpha1.SharedWith
-	// Templates are the templates that make the pool, in the order of their names.
+	// Templates are in the order of their names.
 	Templates []*Template
 	// Owner is the object that owns a pool that nodes share, or nil.
 	Owner *metav1.OwnerReference
@@ -39,7 +39,6 @@ type Pool struct {
 	PartitionTypeAttribute *resourcev1.FullyQualifiedName
 	SkipNodeOperations     []resourcev1.SkipNodeOperation
 
-	// labels are those of each template.
 	labels []map[string]string
 }
 

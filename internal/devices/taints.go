@@ -16,7 +16,6 @@ import (
 // Taints are the device taints that a Node's annotation asks for.
 type Taints []nodeTaint
 
-// nodeTaint is an entry of the annotation.
 type nodeTaint struct {
 	// driver is empty for devices of that name in every pool of the node.
 	driver, device string

@@ -16,20 +16,17 @@ import (
 
 // Template is a compiled ResourcePoolTemplate.
 type Template struct {
-	// Name is the name of the ResourcePoolTemplate.
 	Name string
 	// The spec is as it is written. Do not change it.
 	*v1alpha1.ResourcePoolTemplateSpec
 	// PublishWhen and RetireWhen are nil where the template leaves them to the
 	// KwokDRAConfiguration.
 	PublishWhen, RetireWhen *lifecycle.Selector
-	// ClaimStatus is what claims show of prepared devices.
-	ClaimStatus *ClaimStatus
+	ClaimStatus             *ClaimStatus
 	// CheckParameters returns the error of a driver that cannot use opaque parameters. It is nil
 	// where the driver accepts any.
 	CheckParameters func(driver string, parameters []byte) error
-	// Origin is the document that the template is from.
-	Origin Origin
+	Origin          Origin
 
 	nodes   *nodeaffinity.NodeSelector
 	content poolContent
@@ -68,9 +65,8 @@ type poolContent struct {
 	// labels are those of the slices, in the order of their keys.
 	labels      []labelValue
 	counterSets []resourcev1.CounterSet
-	// setNames are those of the counter sets.
-	setNames nameRegistry
-	groups   []*group
+	setNames    nameRegistry
+	groups      []*group
 	// devices are those of all groups, in the order of the pool.
 	devices []*device
 	byName  map[string]*device
@@ -78,7 +74,6 @@ type poolContent struct {
 	split [][]string
 }
 
-// labelValue is the value of a slice's label.
 type labelValue struct {
 	gotemplate.Text
 

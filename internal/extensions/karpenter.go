@@ -32,7 +32,7 @@ func readKarpenterFormats() app.Extension {
 			if name, err = options.AddConfigMap("dra-kwok-configmap", configMap); err != nil {
 				return err
 			}
-			adapted, err := config.AdaptedKinds(kinds...)
+			adapted, err := adapters.Kinds(kinds...)
 			if err != nil {
 				return fmt.Errorf("parse --adapters: %w", err)
 			}

@@ -14,7 +14,6 @@ import (
 // as the function requires.
 type callCost func(arguments []argument) float64
 
-// argument is an argument of a call.
 type argument struct {
 	value reflect.Value
 	// text is empty for other values than strings.

@@ -72,7 +72,11 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		}
 		value := c.checkPipeline(branch.Pipe, dot, inner)
 		if branch.NodeType == parse.NodeRange {
-			value = value.elementType()
+			of := value
+			value = knownType{} // unless it is an element of a list or map
+			if typ := typeInJSON(of.typ); typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
+				value = knownType{typ: typ.Elem(), name: of.name + "[]"}
+			}
 		}
 		if branch.NodeType != parse.NodeIf {
 			inside = value
@@ -88,15 +92,6 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		c.checkList(branch.List, inside, inner)
 		c.checkList(branch.ElseList, dot, variables)
 	}
-}
-
-// elementType is the type of the elements of a list or map.
-func (t knownType) elementType() knownType {
-	typ := typeInJSON(t.typ)
-	if typ == nil || typ.Kind() != reflect.Slice && typ.Kind() != reflect.Map {
-		return knownType{}
-	}
-	return knownType{typ: typ.Elem(), name: t.name + "[]"}
 }
 
 // checkPipeline returns the type of a pipeline. It is unknown if the pipeline calls functions.

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/ambiguous"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 )
@@ -142,8 +143,11 @@ func (c *checker) checkOwnKind(p *place) {
 	}
 	c.decoded = append(c.decoded, decoded)
 	c.noteQuoted(p)
-	for _, warning := range decoded.Ambiguous() {
-		c.result.Notes = append(c.result.Notes, p.newFinding(p.objectName(), warning.Path, warning.Text))
+	set, _ := config.NewSet(decoded)
+	for _, t := range set.Templates {
+		for _, warning := range ambiguous.InTemplate(t) {
+			c.result.Notes = append(c.result.Notes, p.newFinding(p.objectName(), warning.Path, warning.Text))
+		}
 	}
 }
 

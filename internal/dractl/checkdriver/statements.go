@@ -11,7 +11,7 @@ import (
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/plugin"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 )
 
 // statement is something that is true of every driver.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 // cleanUp bounds the deletion of what was created.

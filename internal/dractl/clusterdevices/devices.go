@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 )
 
 // Device is a device with what a person asks first.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 )
 
 // ProductTotal sums up the devices of a product, or the parts of such devices.

@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -88,7 +89,7 @@ func (f *Files) readPath(in io.Reader, path string) ([]Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := untrusted.ReadNamed
+	read := namedfile.Read
 	if len(paths) != 1 || paths[0] != path { // found in a directory, where others may put anything
 		read = untrusted.ReadLinked
 	}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
-	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -83,7 +81,7 @@ func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 			continue
 		}
 		advice := "give its file with -f"
-		if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
+		if nearest := NearestName(name, names); nearest != "" {
 			advice = "did you mean " + nearest + "?"
 		}
 		return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, advice)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/ambiguous"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -104,7 +104,7 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 		published = append(published, p.slices...)
 	}
 	account.copiedSlices = len(published)
-	return copied, account, append(notes, devices.AmbiguousIn(published)...), nil
+	return copied, account, append(notes, ambiguous.InSlices(published)...), nil
 }
 
 // chooseNodes returns the nodes that have devices of slices of the drivers, and accounts for the others.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 // Input is what files and a cluster say.

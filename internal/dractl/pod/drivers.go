@@ -19,7 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/root"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 )
 
 // drivers are those of a node: real ones by what they have returned, others by their

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
-	"github.com/kwok-dra/kwok-dra/internal/devices"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/ambiguous"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
@@ -194,7 +194,7 @@ func (c *command) gatherInput(ctx context.Context) (*input.Input, error) {
 	for _, note := range in.Notes {
 		c.streams.Tell("not considered: %s\n", note)
 	}
-	for _, warning := range devices.AmbiguousIn(in.Slices) {
+	for _, warning := range ambiguous.InSlices(in.Slices) {
 		c.streams.Tell("%s\n", warning)
 	}
 	switch {

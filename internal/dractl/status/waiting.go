@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/why"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
 // Waiting is a Pod that waits for devices, or for its claims to be prepared.

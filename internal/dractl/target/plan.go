@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 

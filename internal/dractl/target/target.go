@@ -20,7 +20,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
-	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -95,7 +94,7 @@ func (t *Target) addPart(streams cli.Streams, part string, known *Known) (string
 			names = append(names, template.Name)
 		}
 		hint := "kwok-dractl generate --list-profiles lists the profiles; a template of your own is a file, such as ./" + cmp.Or(part, "my") + ".yaml"
-		if nearest := cmp.Or(suggest.Part(part, names), suggest.Nearest(part, names)); nearest != "" {
+		if nearest := fleet.NearestName(part, names); nearest != "" {
 			hint = "did you mean " + nearest + "?"
 		}
 		return "", fmt.Errorf("there is no profile, no file and no template in the cluster called %q: %s", part, hint)

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
 // Level says how much a finding matters.

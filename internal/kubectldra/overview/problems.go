@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/selecting"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
 // rank is how important a kind of problem is: the lower, the more.

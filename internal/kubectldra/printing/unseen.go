@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 // Unseen prints a line for each resource that the answer lacks, and one line if the API server serves none.

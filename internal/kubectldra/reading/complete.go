@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 )
 
 // completionTimeout is how long a completion waits for the API server.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 // pageSize is how many objects one request asks for, as kubectl get does.

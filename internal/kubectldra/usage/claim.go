@@ -12,8 +12,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
 // Claim is what a claim has, and for whom.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
@@ -46,22 +45,6 @@ func DidYouMean[T ~string](word T, known []T) string {
 		return fmt.Sprintf("; did you mean %q?", nearest)
 	}
 	return ""
-}
-
-// Part finds the shortest known name that has all parts of the given one, in any order: nvidia-h100
-// for h100. Parts are separated by hyphens.
-func Part(name string, known []string) string {
-	split := func(name string) []string {
-		return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
-	}
-	found, wanted := "", split(name)
-	for _, candidate := range known {
-		isShorter := found == "" || len(candidate) < len(found)
-		if isShorter && len(wanted) > 0 && sets.New(split(candidate)...).HasAll(wanted...) {
-			found = candidate
-		}
-	}
-	return found
 }
 
 // Distance counts the letters to add, drop, change or swap with the next that turn one word into

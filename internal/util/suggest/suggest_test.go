@@ -59,14 +59,6 @@ func TestBinaryQuantity(t *testing.T) {
 	}
 }
 
-func TestPart(t *testing.T) {
-	t.Parallel()
-	profiles := []string{"nvidia-h100-mig", "nvidia-h100", "nvidia-l4", "google-tpu-v5e"}
-	for name, want := range map[string]string{"h100": "nvidia-h100", "H100-MIG": "nvidia-h100-mig", "mig": "nvidia-h100-mig", "v5e_tpu": "google-tpu-v5e", "h10": "", "": "", "-": "", "nvidia-t4": ""} {
-		require.Equal(t, want, suggest.Part(name, profiles), name)
-	}
-}
-
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -57,7 +57,6 @@ const ElementEnd = "\x01"
 
 const attributeForms = "must be a string, an integer, a bool, a list of these, or an object with exactly one of string, int, bool, version, strings, ints, bools, versions"
 
-// attributeTypes are all types.
 var attributeTypes = []AttributeType{
 	AttributeString, AttributeInt, AttributeBool, AttributeVersion,
 	AttributeStrings, AttributeInts, AttributeBools, AttributeVersions,

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 )
 
 // Spec is a file of the Container Device Interface.
@@ -80,7 +81,7 @@ func Read(root, folder string) (Specs, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
-		case errors.Is(err, untrusted.ErrTooLarge) && left < mostInFile:
+		case errors.Is(err, namedfile.ErrTooLarge) && left < mostInFile:
 			return specs, errors.Join(append(errs, fmt.Errorf("read CDI specs: those up to %s have more than %d bytes: %w", filepath.Base(file), mostInAll, err))...)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("read CDI spec: %w", err))

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/atomicfile"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/atomicfile"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 )
 
 // Directory is shared with kwok, which has it under the same path:

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/taintrules"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 // Read reads the state of a cluster, and all of its Pods, of which the World has none yet.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
 )
 
 // Group is a group of Pods of one namespace and owner that wait for the same.

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 

@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 const (

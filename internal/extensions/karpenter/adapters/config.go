@@ -2,11 +2,14 @@ package adapters
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/status"
+	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -16,18 +19,41 @@ const (
 	NodeOverlayKind = "NodeOverlay"
 )
 
+// kinds are those of Karpenter that are read.
+var kinds = []config.Kind{
+	{
+		Name: DRAConfigKind, Resource: schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"},
+		Adapt: DRAConfig, PartOf: poolOf,
+	},
+	{
+		Name: NodeOverlayKind, Resource: schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
+		Adapt: NodeOverlay, PartOf: poolOf,
+	},
+}
+
 func init() {
-	config.RegisterAdaptedKinds(
-		config.Kind{
-			Name: DRAConfigKind, Resource: schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"},
-			Adapt: DRAConfig, PartOf: poolOf,
-		},
-		config.Kind{
-			Name: NodeOverlayKind, Resource: schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
-			Adapt: NodeOverlay, PartOf: poolOf,
-		},
-	)
+	config.RegisterAdaptedKinds(kinds...)
 	status.RegisterKind(DRAConfigKind, planDRAConfigStatus)
+}
+
+// Kinds finds kinds of Karpenter by their names.
+func Kinds(names ...string) (found []config.Kind, err error) {
+	known := []string{DRAConfigKind, NodeOverlayKind}
+	for i, name := range names {
+		at := slices.Index(known, name)
+		if at < 0 {
+			hint := ""
+			if nearest := suggest.Nearest(name, known); nearest != "" {
+				hint = "; did you mean " + nearest + "?"
+			}
+			return nil, fmt.Errorf("unknown kind %q: must be %s%s", name, strings.Join(known, " or "), hint)
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
+		}
+		found = append(found, kinds[at])
+	}
+	return found, nil
 }
 
 // poolOf names the pool of a DRAConfig that a template is made of.

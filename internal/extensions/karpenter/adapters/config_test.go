@@ -276,12 +276,12 @@ func TestNodeOverlays(t *testing.T) {
 	require.Len(t, inForce(w.store), 1)
 }
 
-func TestAdaptedKinds(t *testing.T) {
+func TestKinds(t *testing.T) {
 	t.Parallel()
-	kinds, err := config.AdaptedKinds("NodeOverlay", "DRAConfig")
+	kinds, err := adapters.Kinds("NodeOverlay", "DRAConfig")
 	require.NoError(t, err)
 	require.Equal(t, "nodeoverlays", kinds[0].Resource.Resource)
-	_, err = config.AdaptedKinds("draconfig")
+	_, err = adapters.Kinds("draconfig")
 	require.ErrorContains(t, err, `unknown kind "draconfig": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`)
 }
 

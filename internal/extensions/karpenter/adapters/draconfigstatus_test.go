@@ -54,7 +54,7 @@ type draWorld struct {
 func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 	t.Helper()
 	w := &draWorld{t: t, object: config.Acceptance{Generation: 1, Templates: []string{"a.p", "a.q"}, Source: draConfigShowing(draConfigStatus{}, fields)}}
-	kinds, err := config.AdaptedKinds(DRAConfigKind, NodeOverlayKind)
+	kinds, err := Kinds(DRAConfigKind, NodeOverlayKind)
 	require.NoError(t, err)
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "draconfigs", func(action clienttesting.Action) (bool, runtime.Object, error) {

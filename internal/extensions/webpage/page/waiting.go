@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/natural"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/natural"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/atomicfile"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/atomicfile"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 )
 
 // File is the name of the checkpoint in the folder of a node (draManagerStateFileName in

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/atomicfile"
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/atomicfile"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -317,7 +317,7 @@ func TestFloodOfFiles(t *testing.T) {
 	require.Len(t, sockets, 3)
 	left = 5
 	_, err = r.socketsIn(r.Registry(), &left)
-	require.ErrorIs(t, err, untrusted.ErrTooLarge, "in all folders together")
+	require.ErrorIs(t, err, namedfile.ErrTooLarge, "in all folders together")
 }
 
 // TestHasPlugin: a socket that a plugin has left is no plugin.

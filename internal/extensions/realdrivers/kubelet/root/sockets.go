@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kwok-dra/kwok-dra/internal/util/untrusted"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/untrusted"
 )
 
 const (

@@ -8,22 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// ErrTooLarge is the error of a file or folder that is over its limit.
-var ErrTooLarge = errors.New("too large")
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
+)
 
 // ReadFile reads a regular file of at most limit bytes. A symbolic link is refused: the program
 // that makes such a file makes none.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	look := func() (fs.FileInfo, error) { return os.Lstat(path) }
-	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, opened|noFollow, 0) })
+	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, namedfile.OpenFlags|noFollow, 0) })
 }
 
 // ReadLinked is ReadFile that follows symbolic links: the files of a mounted ConfigMap are links.
 func ReadLinked(path string, limit int64) ([]byte, error) {
 	look := func() (fs.FileInfo, error) { return os.Stat(path) }
-	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, opened, 0) })
+	return readRegular(path, limit, look, func() (*os.File, error) { return os.OpenFile(path, namedfile.OpenFlags, 0) })
 }
 
 // ReadFileIn is ReadFile that follows symbolic links as long as they stay in a folder: its owner
@@ -52,23 +51,12 @@ func ReadFileIn(folder, path string, limit int64) ([]byte, error) {
 	}
 	defer func() { _ = root.Close() }()
 	look := func() (fs.FileInfo, error) { return root.Lstat(below) }
-	return readRegular(path, limit, look, func() (*os.File, error) { return root.OpenFile(below, opened, 0) })
-}
-
-// ReadNamed reads a file that the user of the program names, which may be a pipe. A pipe without a
-// writer is empty.
-func ReadNamed(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, opened, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return readAtMost(path, file, limit)
+	return readRegular(path, limit, look, func() (*os.File, error) { return root.OpenFile(below, namedfile.OpenFlags, 0) })
 }
 
 // ReadTail reads the last bytes of a regular file.
 func ReadTail(path string, limit int64) ([]byte, error) {
-	file, err := os.OpenFile(path, opened|noFollow, 0)
+	file, err := os.OpenFile(path, namedfile.OpenFlags|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -103,18 +91,7 @@ func readRegular(path string, limit int64, look func() (fs.FileInfo, error), ope
 	if !info.Mode().IsRegular() {
 		return nil, notRegular(path, info.Mode())
 	}
-	return readAtMost(path, file, limit)
-}
-
-func readAtMost(path string, file *os.File, limit int64) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("read %s: it has more than %d bytes: %w", path, limit, ErrTooLarge)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return content, nil
+	return namedfile.ReadAtMost(path, file, limit)
 }
 
 func notRegular(path string, mode fs.FileMode) error {
@@ -137,7 +114,7 @@ const entriesPerRead = 1000
 
 // ReadDir lists a folder of at most limit entries, in no order.
 func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
-	folder, err := os.OpenFile(path, opened|onlyFolder, 0)
+	folder, err := os.OpenFile(path, namedfile.OpenFlags|onlyFolder, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +125,7 @@ func ReadDir(path string, limit int) ([]fs.DirEntry, error) {
 		all = append(all, entries...)
 		switch {
 		case len(all) > limit:
-			return nil, fmt.Errorf("list %s: it has more than %d entries: %w", path, limit, ErrTooLarge)
+			return nil, fmt.Errorf("list %s: it has more than %d entries: %w", path, limit, namedfile.ErrTooLarge)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:

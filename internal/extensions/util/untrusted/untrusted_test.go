@@ -5,12 +5,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/internal/util/namedfile"
 )
 
 // folderOf is a folder with a file of each kind.
@@ -88,12 +89,11 @@ func TestLimits(t *testing.T) {
 		func(limit int64) ([]byte, error) { return ReadFile(file, limit) },
 		func(limit int64) ([]byte, error) { return ReadLinked(file, limit) },
 		func(limit int64) ([]byte, error) { return ReadFileIn(folder, file, limit) },
-		func(limit int64) ([]byte, error) { return ReadNamed(file, limit) },
 	} {
 		_, err := read(4)
 		require.NoError(t, err)
 		_, err = read(3)
-		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorIs(t, err, namedfile.ErrTooLarge)
 		require.EqualError(t, err, "read "+file+": it has more than 3 bytes: too large")
 	}
 	tail, err := ReadTail(file, 3)
@@ -101,27 +101,6 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, "ext", string(tail))
 	_, err = ReadTail(filepath.Join(folder, "inside", "fifo"), 3)
 	require.ErrorContains(t, err, "it is a FIFO")
-}
-
-// TestNamed: a user may name a pipe, and who names a device without an end is told so.
-func TestNamed(t *testing.T) {
-	t.Parallel()
-	folder := folderOf(t)
-	content, err := ReadNamed(filepath.Join(folder, "inside", "fifo"), 10)
-	require.NoError(t, err)
-	require.Empty(t, content)
-	_, err = ReadNamed("/dev/zero", 1000)
-	require.ErrorIs(t, err, ErrTooLarge)
-
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	_, err = writer.WriteString("text")
-	require.NoError(t, err)
-	require.NoError(t, writer.Close())
-	content, err = ReadNamed("/dev/fd/"+strconv.Itoa(int(reader.Fd())), 10)
-	require.NoError(t, err)
-	require.Equal(t, "text", string(content))
-	require.NoError(t, reader.Close())
 }
 
 func TestReadDir(t *testing.T) {

@@ -1,4 +1,5 @@
-package devices
+// Package ambiguous warns of values that devices have under two names.
+package ambiguous
 
 import (
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 )
 
@@ -33,9 +35,9 @@ func ambiguousNames[V any](driver string, values ...map[resourcev1.QualifiedName
 // ambiguity is the format of a warning, for the driver and the name.
 const ambiguity = "also there as %s/%s, and CEL takes both for one: which value it sees is chance; leave one out"
 
-// Ambiguous warns of attributes and capacities that devices of the template have both with and
+// InTemplate warns of attributes and capacities that devices of the template have both with and
 // without the driver's domain.
-func (t *Template) Ambiguous() strict.Problems {
+func InTemplate(t *devices.Template) strict.Problems {
 	var warnings strict.Problems
 	warn := func(path *field.Path, names []resourcev1.QualifiedName) {
 		for _, name := range names {
@@ -57,23 +59,23 @@ func (t *Template) Ambiguous() strict.Problems {
 	return warnings
 }
 
-// AmbiguousIn returns such warnings of the devices in slices, one for each driver and name.
-func AmbiguousIn(published []*resourcev1.ResourceSlice) []string {
+// InSlices returns such warnings of the devices in slices, one for each driver and name.
+func InSlices(published []*resourcev1.ResourceSlice) []string {
 	type found struct {
 		driver string
 		name   resourcev1.QualifiedName
 	}
-	devices := map[found]int{}
+	counts := map[found]int{}
 	for _, slice := range published {
 		for i := range slice.Spec.Devices {
 			device := &slice.Spec.Devices[i]
 			for _, name := range slices.Concat(ambiguousNames(slice.Spec.Driver, device.Attributes), ambiguousNames(slice.Spec.Driver, device.Capacity)) {
-				devices[found{slice.Spec.Driver, name}]++
+				counts[found{slice.Spec.Driver, name}]++
 			}
 		}
 	}
 	var warnings []string
-	for one, count := range devices {
+	for one, count := range counts {
 		of := fmt.Sprintf("%d devices", count)
 		if count == 1 {
 			of = "1 device"
