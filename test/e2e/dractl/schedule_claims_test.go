@@ -69,8 +69,10 @@ func (d *dice) exactly(driver, of string, f flavor) resourcev1.ExactDeviceReques
 	return exactly
 }
 
-// expression draws a selector. The last makes the scheduler fail where a device
-// has no such attribute.
+// unguarded is a selector that makes the scheduler fail where a device has no such attribute.
+const unguarded = `root == "r1"`
+
+// expression draws a selector, which may be unguarded.
 func (d *dice) expression(driver string) string {
 	is := fmt.Sprintf(`device.attributes[%q].`, driver)
 	expressions := []string{
@@ -79,7 +81,7 @@ func (d *dice) expression(driver string) string {
 		fmt.Sprintf(`"root" in device.attributes[%q] && %sroot == "r0"`, driver, is),
 	}
 	if d.in(6) {
-		return is + `root == "r1"`
+		return is + unguarded
 	}
 	return pick(d, expressions...)
 }
