@@ -20,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 const long = `Say whether Pods would run in the cluster now: on which node and with which devices,
@@ -115,6 +116,9 @@ func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Ver
 		func() error { return completePods(ctx, reader, in.Waiting) },
 	); err != nil {
 		return nil, err
+	}
+	if reader.IsUnserved() {
+		return nil, groupclient.ErrUnserved
 	}
 	for _, unread := range seen.Unread() {
 		switch unread {

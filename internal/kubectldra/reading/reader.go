@@ -40,6 +40,21 @@ type Unseen struct {
 	IsForbidden bool
 }
 
+// Describe says what could not be read, why, and what to do.
+func (u Unseen) Describe() string {
+	if !u.IsForbidden {
+		return groupclient.ErrUnserved.Error()
+	}
+	where := ""
+	switch {
+	case u.Namespace != "":
+		where = " in namespace " + u.Namespace
+	case slices.Contains([]string{"events", "pods", "resourceclaims", "resourceclaimtemplates"}, u.Resource):
+		where = " in all namespaces"
+	}
+	return fmt.Sprintf("cannot %s %s%s: ask for the ClusterRole dra-viewer, or for the right to %s them", u.Verb, u.Resource, where, u.Verb)
+}
+
 // NewReaderOf makes a Reader of a client.
 func NewReaderOf(client groupclient.Interface) *Reader { return &Reader{client: client} }
 

@@ -51,9 +51,9 @@ func (q *question) resolve(ctx context.Context, subjects []subject, selector str
 			}
 			q.pods = append(q.pods, pod)
 		case claimKind:
-			claim, err := client.ResourceV1().ResourceClaims(q.namespace).Get(ctx, named.name, metav1.GetOptions{})
+			claim, err := q.reader.GetClaim(ctx, q.namespace, named.name)
 			if err != nil {
-				return fmt.Errorf("get claim %s in namespace %s: %w", named.name, q.namespace, err)
+				return err
 			}
 			q.claims = append(q.claims, claim)
 		default:

@@ -40,6 +40,10 @@ func (d *dice) request(name, driver, of string, f flavor) resourcev1.DeviceReque
 	request := resourcev1.DeviceRequest{Name: name}
 	for i := range 2 + d.IntN(2) {
 		e := d.exactly(driver, of, f)
+		if i > 0 && e.Count == 0 && harness.KubernetesMinor() < 36 {
+			// allocateOne of older releases takes the second of all devices for the first alternative.
+			e.AllocationMode, e.Count = resourcev1.DeviceAllocationModeExactCount, 1
+		}
 		request.FirstAvailable = append(request.FirstAvailable, resourcev1.DeviceSubRequest{
 			Name: fmt.Sprintf("sub-%d", i), DeviceClassName: e.DeviceClassName, Selectors: e.Selectors, AllocationMode: e.AllocationMode,
 			Count: e.Count, Tolerations: e.Tolerations, Capacity: e.Capacity,

@@ -15,13 +15,13 @@ type World struct {
 	Claims         []*resourcev1.ResourceClaim
 	ClaimTemplates []*resourcev1.ResourceClaimTemplate
 	TaintRules     []*resourcev1.DeviceTaintRule
-	// Namespaces are those of which it is known whether they permit admin access.
+	// Namespaces are those whose labels are known: whether they permit admin access, and which terms of affinity select them.
 	Namespaces []*corev1.Namespace
 	// IsLive says that the nodes are those of a cluster: one without allocatable resources takes no Pods.
 	IsLive bool
 	// Unseen says what could not be read, if anything.
 	Unseen string
-	// Pods are those that are bound.
+	// Pods are those that are bound, and nil if they are not known.
 	Pods []*corev1.Pod
 }
 
