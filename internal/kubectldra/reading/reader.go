@@ -267,6 +267,11 @@ func (r *Reader) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return listPages[corev1.Node](ctx, r, request{resource: "nodes"}, r.client.CoreV1().Nodes().List)
 }
 
+// Namespaces lists the Namespaces.
+func (r *Reader) Namespaces(ctx context.Context) ([]*corev1.Namespace, error) {
+	return listPages[corev1.Namespace](ctx, r, request{resource: "namespaces"}, r.client.CoreV1().Namespaces().List)
+}
+
 // Events lists the Events of a namespace, or of all, that a selector of fields selects.
 func (r *Reader) Events(ctx context.Context, namespace, fieldSelector string) ([]*corev1.Event, error) {
 	asked := request{resource: "events", namespace: namespace, options: metav1.ListOptions{FieldSelector: fieldSelector}}

@@ -72,7 +72,36 @@ func (d *dice) scene(name string) *scene {
 		}
 		s.steps = append(s.steps, step)
 	}
+	for i := range s.steps {
+		d.addNeighbourRules(s.steps[i].pod)
+	}
 	return s
+}
+
+// addNeighbourRules has a Pod be of one of two apps, and at times be with or without Pods of an app.
+func (d *dice) addNeighbourRules(pod *corev1.Pod) {
+	pod.Labels["app"] = pick(d, "a", "b")
+	if !d.in(3) {
+		return
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{caseLabel: pod.Labels[caseLabel], "app": pick(d, "a", "b")}}
+	key := pick(d, corev1.LabelHostname, corev1.LabelTopologyZone)
+	terms := []corev1.PodAffinityTerm{{TopologyKey: key, LabelSelector: selector}}
+	switch d.IntN(4) {
+	case 0:
+		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	case 1:
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	default:
+		constraint := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}
+		if d.in(3) {
+			constraint.MinDomains = new(int32(2))
+		}
+		if d.in(3) {
+			constraint.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+		}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint}
+	}
 }
 
 // flavor is what devices of a case can do besides.
@@ -105,7 +134,7 @@ func newClaim(of, name string, spec resourcev1.ResourceClaimSpec) *resourcev1.Re
 // newNode makes a node that takes Pods.
 func newNode(of, name string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{caseLabel: of}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{caseLabel: of, corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{
 				corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
@@ -118,6 +147,9 @@ func newNode(of, name string) *corev1.Node {
 // node has few CPUs at times, or takes no more Pods.
 func (d *dice) node(of string, index int) *corev1.Node {
 	node := newNode(of, fmt.Sprintf("%s-node-%d", of, index))
+	if index < 3 { // others are in no zone
+		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("%s-zone-%d", of, index%2)
+	}
 	if d.in(4) {
 		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
 	}

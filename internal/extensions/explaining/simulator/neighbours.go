@@ -73,7 +73,15 @@ func addLabelKeys(selector *metav1.LabelSelector, pod *corev1.Pod, keys []string
 
 // describeTerm says which Pods a term is about, and where.
 func (t *podTerm) describeTerm() string {
-	return fmt.Sprintf("Pods with %s in the same %s", metav1.FormatLabelSelector(t.source), t.topologyKey)
+	return describePods(t.source) + " in the same " + t.topologyKey
+}
+
+// describePods says which Pods a selector selects.
+func describePods(selector *metav1.LabelSelector) string {
+	if selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return "any Pods"
+	}
+	return "Pods with " + metav1.FormatLabelSelector(selector)
 }
 
 // spreadRule is a topology spread constraint that a Pod must keep, with the number of matching Pods in each domain.
@@ -110,7 +118,7 @@ func newSpreadRules(pod *corev1.Pod) ([]*spreadRule, error) {
 // demandOf works out what a Pod asks for, beside the Pods that are there. The error says why the Pod fits nowhere.
 func (s *Scheduler) demandOf(pod *corev1.Pod) (*demand, error) {
 	d, err := s.catalog.demandOf(pod)
-	if err != nil || !s.knowsPods {
+	if err != nil || s.lacksPods {
 		return d, err
 	}
 	if d.neighbours, err = s.neighboursOf(d, nil); d.neighbours != nil {
@@ -198,6 +206,18 @@ func (s *Scheduler) addNeighbours(b *neighbours, d *demand, n *node, without map
 	}
 }
 
+// SelectsNamespaces reports whether a Pod has a required term of affinity or anti-affinity that selects namespaces by their labels.
+func SelectsNamespaces(pod *corev1.Pod) bool {
+	terms := antiAffinityOf(pod)
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		terms = slices.Concat(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	return slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
+		selector := term.NamespaceSelector
+		return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
+	})
+}
+
 // isAbout reports whether a term means a Pod.
 func (s *Scheduler) isAbout(t *podTerm, pod *corev1.Pod) bool {
 	isInNamespace := slices.Contains(t.namespaces, pod.Namespace) || t.namespaceSelector.Matches(s.namespaces[pod.Namespace])
@@ -229,7 +249,7 @@ func (b *neighbours) whyApart(node *corev1.Node) string {
 			return fmt.Sprintf("%s: it has no label %s", broken, rule.TopologyKey)
 		}
 		if rule.counts[node.Labels[rule.TopologyKey]]+rule.self-rule.least > int(rule.MaxSkew) {
-			return fmt.Sprintf("%s: its %s would have over %d more Pods with %s than another", broken, rule.TopologyKey, rule.MaxSkew, metav1.FormatLabelSelector(rule.LabelSelector))
+			return fmt.Sprintf("%s: with the Pod, its %s would have more %s than maxSkew %d permits", broken, rule.TopologyKey, describePods(rule.LabelSelector), rule.MaxSkew)
 		}
 	}
 	for _, term := range b.affinity {

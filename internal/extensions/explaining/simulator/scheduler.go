@@ -43,8 +43,9 @@ type Scheduler struct {
 	nodes  []*node
 	kinds  map[string]*kind
 	isLive bool
-	// knowsPods says that all Pods are known, repelling are those with anti-affinity, and placed is how many Pods have come.
-	knowsPods bool
+	// lacksPods says that the Pods that are there are not known, repelling are those of them with anti-affinity, and placed is
+	// how many Pods have come.
+	lacksPods bool
 	repelling []resident
 	placed    int
 }
@@ -103,7 +104,7 @@ func NewScheduler(world *World) *Scheduler {
 		allocator: allocator{catalog: newCatalog(world), published: newPublications(world.Slices, world.TaintRules), allocated: newAllocated()},
 		kinds:     map[string]*kind{},
 		isLive:    world.IsLive,
-		knowsPods: !world.IsLive || world.Pods != nil,
+		lacksPods: world.LacksPods,
 	}
 	s.matcher = newMatcher(s.classes)
 	for _, claim := range s.claims {

@@ -21,7 +21,9 @@ type World struct {
 	IsLive bool
 	// Unseen says what could not be read, if anything.
 	Unseen string
-	// Pods are those that are bound, and nil if they are not known.
+	// LacksPods says that the Pods that are bound are not known.
+	LacksPods bool
+	// Pods are those that are bound.
 	Pods []*corev1.Pod
 }
 
