@@ -15,7 +15,7 @@ import (
 // anti-affinity. They judge as the scheduler's filters InterPodAffinity and PodTopologySpread do, in these words.
 type neighbours struct {
 	affinity, antiAffinity []*podTerm
-	// repelling are the terms of Pods that are there, of which the new Pod matches all.
+	// repelling are the terms of Pods that are there and that are about the new one.
 	repelling []*podTerm
 	spread    []*spreadRule
 	// isFirst says that no Pod matches the affinity but the new one itself, which may go anywhere then.
@@ -27,8 +27,8 @@ type podTerm struct {
 	namespaces                  []string
 	namespaceSelector, selector labels.Selector
 	topologyKey                 string
-	// source is what the selector is made of, for people.
-	source *metav1.LabelSelector
+	// text says which Pods the term is about, and where.
+	text string
 	// domains are the values of the topology key where the term counts.
 	domains map[string]bool
 }
@@ -38,15 +38,17 @@ func newPodTerms(pod *corev1.Pod, terms []corev1.PodAffinityTerm) ([]*podTerm, e
 	all := make([]*podTerm, len(terms))
 	for i := range terms {
 		term, err := &terms[i], error(nil)
-		made := &podTerm{namespaces: term.Namespaces, topologyKey: term.TopologyKey, source: term.LabelSelector, domains: map[string]bool{}}
+		made := &podTerm{namespaces: term.Namespaces, topologyKey: term.TopologyKey, domains: map[string]bool{}}
 		if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
 			made.namespaces = []string{pod.Namespace}
 		}
+		source := term.LabelSelector
 		if pod.UID == "" {
-			made.source = addLabelKeys(made.source, pod, term.MatchLabelKeys, metav1.LabelSelectorOpIn)
-			made.source = addLabelKeys(made.source, pod, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+			source = addLabelKeys(source, pod, term.MatchLabelKeys, metav1.LabelSelectorOpIn)
+			source = addLabelKeys(source, pod, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
 		}
-		if made.selector, err = metav1.LabelSelectorAsSelector(made.source); err == nil {
+		made.text = describePods(source) + " in the same " + term.TopologyKey
+		if made.selector, err = metav1.LabelSelectorAsSelector(source); err == nil {
 			made.namespaceSelector, err = metav1.LabelSelectorAsSelector(term.NamespaceSelector)
 		}
 		if err != nil {
@@ -69,11 +71,6 @@ func addLabelKeys(selector *metav1.LabelSelector, pod *corev1.Pod, keys []string
 		}
 	}
 	return selector
-}
-
-// describeTerm says which Pods a term is about, and where.
-func (t *podTerm) describeTerm() string {
-	return describePods(t.source) + " in the same " + t.topologyKey
 }
 
 // describePods says which Pods a selector selects.
@@ -143,15 +140,16 @@ func (s *Scheduler) neighboursOf(d *demand, without map[types.UID]bool) (*neighb
 		return nil, err
 	}
 	for _, other := range s.repelling {
-		terms, err := newPodTerms(other.pod, antiAffinityOf(other.pod))
-		if err != nil || without[other.pod.UID] {
-			continue
-		}
-		for _, term := range terms {
-			if s.isAbout(term, pod) {
-				term.addDomain(other.node)
-				b.repelling = append(b.repelling, term)
+		for _, term := range other.terms {
+			if without[other.uid] || !s.isAbout(term, pod) {
+				continue
 			}
+			at := slices.IndexFunc(b.repelling, func(known *podTerm) bool { return known.text == term.text })
+			if at < 0 {
+				at = len(b.repelling)
+				b.repelling = append(b.repelling, &podTerm{topologyKey: term.topologyKey, text: term.text, domains: map[string]bool{}})
+			}
+			b.repelling[at].addDomain(other.node)
 		}
 	}
 	if len(b.affinity)+len(b.antiAffinity)+len(b.spread) > 0 {
@@ -254,17 +252,17 @@ func (b *neighbours) whyApart(node *corev1.Node) string {
 	}
 	for _, term := range b.affinity {
 		if !hasLabel(node, term.topologyKey) || !b.isFirst && !term.hasDomain(node) {
-			return "didn't match pod affinity rules: the Pod must be beside " + term.describeTerm()
+			return "didn't match pod affinity rules: the Pod must be beside " + term.text
 		}
 	}
 	for _, term := range b.antiAffinity {
 		if term.hasDomain(node) {
-			return "didn't match pod anti-affinity rules: the Pod may not be beside " + term.describeTerm()
+			return "didn't match pod anti-affinity rules: the Pod may not be beside " + term.text
 		}
 	}
 	for _, term := range b.repelling {
 		if term.hasDomain(node) {
-			return "didn't satisfy existing pods anti-affinity rules: a Pod there may not be beside " + term.describeTerm()
+			return "didn't satisfy existing pods anti-affinity rules: a Pod there may not be beside " + term.text
 		}
 	}
 	return ""
@@ -287,18 +285,19 @@ func hasLabel(node *corev1.Node, key string) bool {
 	return found
 }
 
-// resident is a Pod on a node.
-type resident struct {
-	pod  *corev1.Pod
-	node *corev1.Node
+// repellent is a Pod on a node with terms of anti-affinity.
+type repellent struct {
+	uid   types.UID
+	node  *corev1.Node
+	terms []*podTerm
 }
 
 // addResident has a Pod be on a node.
 func (s *Scheduler) addResident(n *node, pod *corev1.Pod, of needs) {
 	n.add(of.requests, of.ports)
 	n.residents = append(n.residents, pod)
-	if len(antiAffinityOf(pod)) > 0 {
-		s.repelling = append(s.repelling, resident{pod, n.object})
+	if terms, err := newPodTerms(pod, antiAffinityOf(pod)); err == nil && len(terms) > 0 {
+		s.repelling = append(s.repelling, repellent{pod.UID, n.object, terms})
 	}
 }
 

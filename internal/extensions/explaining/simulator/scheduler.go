@@ -46,7 +46,7 @@ type Scheduler struct {
 	// lacksPods says that the Pods that are there are not known, repelling are those of them with anti-affinity, and placed is
 	// how many Pods have come.
 	lacksPods bool
-	repelling []resident
+	repelling []repellent
 	placed    int
 }
 
