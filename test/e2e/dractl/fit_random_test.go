@@ -86,8 +86,7 @@ func (s *scene) dependsOnOrder() bool {
 	})
 }
 
-// playFit has a Pod come with its claims, and compares the verdict with what is done. A Pod that the
-// scheduler refuses goes: it would be tried again once others have come.
+// playFit has a Pod come with its claims, and compares the verdict with what is done.
 func (r *referee) playFit(s *scene, step step, kubeconfig string) {
 	r.Helper()
 	for _, claim := range step.claims {
@@ -111,7 +110,7 @@ func (r *referee) playFit(s *scene, step step, kubeconfig string) {
 		return
 	}
 	r.unfit++
-	r.waiting = append(r.waiting, pod.Name)
+	r.leaveWaiting(step.pod)
 }
 
 // clear removes a fleet with its Pods and claims.
