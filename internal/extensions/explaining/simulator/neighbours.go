@@ -139,6 +139,24 @@ func (s *Scheduler) neighboursOf(d *demand, without map[types.UID]bool) (*neighb
 	if b.spread, err = newSpreadRules(pod); err != nil {
 		return nil, err
 	}
+	s.addRepelling(b, pod, without)
+	if len(b.affinity)+len(b.antiAffinity)+len(b.spread) > 0 {
+		for _, n := range s.nodes {
+			s.addNeighbours(b, d, n, without)
+		}
+	} else if len(b.repelling) == 0 {
+		return nil, nil
+	}
+	hasMatches := slices.ContainsFunc(b.affinity, func(t *podTerm) bool { return len(t.domains) > 0 })
+	b.isFirst = !hasMatches && s.areAllAbout(b.affinity, pod)
+	for _, rule := range b.spread {
+		rule.findLeast()
+	}
+	return b, nil
+}
+
+// addRepelling adds the terms of Pods that are there.
+func (s *Scheduler) addRepelling(b *neighbours, pod *corev1.Pod, without map[types.UID]bool) {
 	for _, other := range s.repelling {
 		for _, term := range other.terms {
 			if without[other.uid] || !s.isAbout(term, pod) {
@@ -152,25 +170,22 @@ func (s *Scheduler) neighboursOf(d *demand, without map[types.UID]bool) (*neighb
 			b.repelling[at].addDomain(other.node)
 		}
 	}
-	if len(b.affinity)+len(b.antiAffinity)+len(b.spread) > 0 {
-		for _, n := range s.nodes {
-			s.addNeighbours(b, d, n, without)
-		}
-	} else if len(b.repelling) == 0 {
-		return nil, nil
+}
+
+// findLeast finds the domain with the fewest Pods. Where there are fewer domains than the rule wants, it is one without Pods.
+func (r *spreadRule) findLeast() {
+	r.least = math.MaxInt
+	for _, count := range r.counts {
+		r.least = min(r.least, count)
 	}
-	hasMatches := slices.ContainsFunc(b.affinity, func(t *podTerm) bool { return len(t.domains) > 0 })
-	b.isFirst = !hasMatches && s.areAllAbout(b.affinity, pod)
-	for _, rule := range b.spread {
-		rule.least = math.MaxInt
-		for _, count := range rule.counts {
-			rule.least = min(rule.least, count)
-		}
-		if len(rule.counts) == 0 || rule.MinDomains != nil && len(rule.counts) < int(*rule.MinDomains) {
-			rule.least = 0
-		}
+	if len(r.counts) == 0 || r.MinDomains != nil && len(r.counts) < int(*r.MinDomains) {
+		r.least = 0
 	}
-	return b, nil
+}
+
+// isAbout reports whether a Pod counts that is there. One that ends does not.
+func (r *spreadRule) isAbout(pod, other *corev1.Pod) bool {
+	return other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && !r.selector.Empty() && r.selector.Matches(labels.Set(other.Labels))
 }
 
 // addNeighbours adds the Pods of a node.
@@ -197,7 +212,7 @@ func (s *Scheduler) addNeighbours(b *neighbours, d *demand, n *node, without map
 			}
 		}
 		for _, rule := range counting {
-			if other.Namespace == d.pod.Namespace && other.DeletionTimestamp == nil && !rule.selector.Empty() && rule.selector.Matches(labels.Set(other.Labels)) {
+			if rule.isAbout(d.pod, other) {
 				rule.counts[n.object.Labels[rule.TopologyKey]]++
 			}
 		}
