@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,9 @@ func TestUnservedAPI(t *testing.T) {
 		<-request.Context().Done()
 	}))
 	defer server.Close()
-	lines := [][]string{{"claim", "train"}}
+	pod := filepath.Join(t.TempDir(), "pod.yaml")
+	require.NoError(t, os.WriteFile(pod, []byte(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "train"}, "spec": {}}`), 0o600))
+	lines := [][]string{{"claim", "train"}, {"why", "claim/train"}, {"fit", "-f", pod}}
 	for _, name := range watching(t) {
 		lines = append(lines, []string{name, "-w"})
 	}

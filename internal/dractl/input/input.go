@@ -207,7 +207,7 @@ func (in *Input) AddCluster(cluster *Input) {
 	in.Claims = replaceNamed(cluster.Claims, in.Claims)
 	in.ClaimTemplates = replaceNamed(cluster.ClaimTemplates, in.ClaimTemplates)
 	in.TaintRules = replaceNamed(cluster.TaintRules, in.TaintRules)
-	in.Pods = replaceNamed(cluster.Pods, in.Pods)
+	in.Pods, in.LacksPods = replaceNamed(cluster.Pods, in.Pods), cluster.LacksPods
 	if len(in.Waiting)+len(in.workloads) == 0 {
 		in.Waiting = cluster.Waiting
 	}

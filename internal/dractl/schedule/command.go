@@ -64,9 +64,10 @@ keeps Pods that ask for all devices away from all nodes, not only from its own.
 Considered: nodeSelector, node affinity, taints and tolerations, cordons,
 scheduling gates, claims that are shared or allocated, DeviceTaintRules, extended
 resources of DeviceClasses, host ports, and the resources and the limit of Pods
-that nodes have in status.allocatable. Not considered: volumes, (anti-)affinity
-between Pods, topology spread, preemption, and other schedulers. DeviceTaintRules are left
-out if the user may not list them, and the command says so.
+that nodes have in status.allocatable, and the required affinity, anti-affinity and
+topology spread of Pods, but for namespaces that a term selects by labels. Not
+considered: volumes, preemption, and other schedulers. DeviceTaintRules are left out if
+the user may not list them, and the command says so.
 
 The exit code is 1 if a Pod does not fit.`
 

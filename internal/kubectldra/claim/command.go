@@ -3,14 +3,11 @@ package claim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
@@ -102,22 +99,9 @@ func parseNames(arguments []string) ([]string, error) {
 
 // readStory reads a claim, with its managed fields, and what has to do with it.
 func readStory(ctx context.Context, reader *reading.Reader, namespace, name string) (*Story, error) {
-	claim, err := reader.Client().ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		claims, err := reader.Claims(ctx, namespace)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(reader.Unseen(), func(unseen reading.Unseen) bool { return !unseen.IsForbidden }) {
-			return nil, groupclient.ErrUnserved
-		}
-		return nil, steps.ExplainMissing(namespace, name, claims)
-	}
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%s", printing.DescribeUnseen(reading.Unseen{Verb: "get", Resource: "resourceclaims", Namespace: namespace, IsForbidden: true}))
-	}
+	claim, err := reader.GetClaim(ctx, namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
+		return nil, err
 	}
 	objects, events, err := listing.ReadFor(ctx, reader, claim)
 	if err != nil {

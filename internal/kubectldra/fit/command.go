@@ -20,6 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
+	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
 )
 
 const long = `Say whether Pods would run in the cluster now: on which node and with which devices,
@@ -31,9 +32,9 @@ and CronJobs, of which all Pods have to fit. ResourceClaims, ResourceClaimTempla
 DeviceClasses of the files count as if they were in the cluster.
 
 The scheduler's own allocator searches the devices. Considered are also resources,
-taints, labels and cordons of nodes, node affinity, host ports and scheduling gates.
-Not considered are volumes, the affinity, anti-affinity and spread of Pods, the
-Pods that wait already, and quotas; the command says so of a Pod that has such rules.
+taints, labels and cordons of nodes, node affinity, the affinity, anti-affinity and
+topology spread of Pods, host ports and scheduling gates. Not considered are volumes,
+of which the command says so, the Pods that wait already, and quotas.
 Of several nodes that fit, the scheduler may choose another one.
 
 The exit code is 0 if all Pods fit, 1 if one does not, and 2 if the command failed.`
@@ -111,10 +112,13 @@ func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Ver
 	seen := &snapshot.Snapshot{Reader: reader}
 	if err := reading.InParallel(
 		func() error { return seen.ReadForScheduling(ctx, &in.World) },
-		func() error { return seen.ReadPods(ctx) },
+		func() error { return seen.ReadPods(ctx, in.Waiting) },
 		func() error { return completePods(ctx, reader, in.Waiting) },
 	); err != nil {
 		return nil, err
+	}
+	if reader.IsUnserved() {
+		return nil, groupclient.ErrUnserved
 	}
 	for _, unread := range seen.Unread() {
 		switch unread {
@@ -126,6 +130,7 @@ func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Ver
 		return nil, err
 	}
 	in.AddCluster(&input.Input{World: seen.World})
+	in.Namespaces = append(in.Namespaces, seen.World.Namespaces...)
 	scheduler := simulator.NewScheduler(&in.World)
 	var verdicts []*Verdict
 	for _, pod := range simulator.InOrder(in.Waiting) {

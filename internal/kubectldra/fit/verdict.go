@@ -95,12 +95,6 @@ func unconsidered(pod *corev1.Pod) []string {
 			break
 		}
 	}
-	if a := pod.Spec.Affinity; a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil) {
-		rules = append(rules, "podAffinity and podAntiAffinity")
-	}
-	if len(pod.Spec.TopologySpreadConstraints) > 0 {
-		rules = append(rules, "topologySpreadConstraints")
-	}
 	if name := pod.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
 		rules = append(rules, fmt.Sprintf("what its scheduler %q does otherwise", name))
 	}

@@ -95,7 +95,7 @@ func refuseBlind(unseen []reading.Unseen) error {
 	var reasons []string
 	for _, lacked := range unseen {
 		if lacked.Resource == "resourceclaims" {
-			reasons = append(reasons, printing.DescribeUnseen(lacked))
+			reasons = append(reasons, lacked.Describe())
 		}
 	}
 	return errors.New(strings.Join(reasons, "\n"))

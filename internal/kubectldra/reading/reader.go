@@ -40,6 +40,21 @@ type Unseen struct {
 	IsForbidden bool
 }
 
+// Describe says what could not be read, why, and what to do.
+func (u Unseen) Describe() string {
+	if !u.IsForbidden {
+		return groupclient.ErrUnserved.Error()
+	}
+	where := ""
+	switch {
+	case u.Namespace != "":
+		where = " in namespace " + u.Namespace
+	case slices.Contains([]string{"events", "pods", "resourceclaims", "resourceclaimtemplates"}, u.Resource):
+		where = " in all namespaces"
+	}
+	return fmt.Sprintf("cannot %s %s%s: ask for the ClusterRole dra-viewer, or for the right to %s them", u.Verb, u.Resource, where, u.Verb)
+}
+
 // NewReaderOf makes a Reader of a client.
 func NewReaderOf(client groupclient.Interface) *Reader { return &Reader{client: client} }
 
@@ -250,6 +265,11 @@ func keepUnhealthy(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 // Nodes lists the Nodes.
 func (r *Reader) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return listPages[corev1.Node](ctx, r, request{resource: "nodes"}, r.client.CoreV1().Nodes().List)
+}
+
+// Namespaces lists the Namespaces.
+func (r *Reader) Namespaces(ctx context.Context) ([]*corev1.Namespace, error) {
+	return listPages[corev1.Namespace](ctx, r, request{resource: "namespaces"}, r.client.CoreV1().Namespaces().List)
 }
 
 // Events lists the Events of a namespace, or of all, that a selector of fields selects.

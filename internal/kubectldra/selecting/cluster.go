@@ -13,7 +13,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/clusterdevices"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
-	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -96,7 +95,7 @@ func (c *Cluster) noteUnseenSlices(reader *reading.Reader, namespace string) err
 	unseen := lacks("resourceslices", "")
 	c.isWithoutSlices = unseen != nil
 	if unseen != nil && lacks("resourceclaims", "") != nil && (!isScoped(reader) || lacks("resourceclaims", namespace) != nil) {
-		return errors.New(printing.DescribeUnseen(*unseen))
+		return errors.New(unseen.Describe())
 	}
 	return nil
 }

@@ -126,9 +126,16 @@ func (s *Snapshot) readSlicesOf(ctx context.Context, nodes []string) (err error)
 	return nil
 }
 
-// ReadPods reads the Pods that are bound to nodes, since they take resources of these.
-func (s *Snapshot) ReadPods(ctx context.Context) error {
+// ReadPods reads the Pods that are bound to nodes, which take resources of these and may keep others away; and the namespaces, if
+// Pods, or those asked about, select some.
+func (s *Snapshot) ReadPods(ctx context.Context, asked []*corev1.Pod) error {
 	pods, err := s.Reader.Pods(ctx, metav1.NamespaceAll, "")
+	s.World.LacksPods = pods == nil
 	s.World.Pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || facts.IsTerminal(pod) })
+	if err != nil || !slices.ContainsFunc(slices.Concat(asked, s.World.Pods), simulator.SelectsNamespaces) {
+		return err
+	}
+	namespaces, err := s.Reader.Namespaces(ctx)
+	s.World.Namespaces = append(s.World.Namespaces, namespaces...)
 	return err
 }

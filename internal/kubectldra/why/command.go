@@ -26,7 +26,8 @@ or job/NAME. Without a name, each reason is said once for all Pods that wait.
   Unscheduled  no node: claims, classes or templates that do not exist, and for each
                request how many devices there are, who has them, and which selector,
                constraint, taint, counter or capacity leaves too few; also resources,
-               taints and labels of nodes, host ports and scheduling gates
+               taints and labels of nodes, affinity and spread of Pods, host ports
+             and scheduling gates
   Binding      devices have binding conditions that are not True yet
   Preparing    on its node the claims are not prepared: preparing fails, or the
                driver or the node is not there
@@ -34,7 +35,7 @@ or job/NAME. Without a name, each reason is said once for all Pods that wait.
   Terminating  what keeps it: containers, unprepared claims, finalizers
 
 Devices are searched with the scheduler's own allocator. What only the scheduler
-knows, such as volumes and the spread and affinity of Pods, is quoted from it.
+knows, such as volumes, is quoted from it.
 
 The command reads what the answer needs: for a Pod without a node that is all nodes,
 slices, classes and claims. Without the rights for that it says less, and which

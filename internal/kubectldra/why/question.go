@@ -51,9 +51,9 @@ func (q *question) resolve(ctx context.Context, subjects []subject, selector str
 			}
 			q.pods = append(q.pods, pod)
 		case claimKind:
-			claim, err := client.ResourceV1().ResourceClaims(q.namespace).Get(ctx, named.name, metav1.GetOptions{})
+			claim, err := q.reader.GetClaim(ctx, q.namespace, named.name)
 			if err != nil {
-				return fmt.Errorf("get claim %s in namespace %s: %w", named.name, q.namespace, err)
+				return err
 			}
 			q.claims = append(q.claims, claim)
 		default:
@@ -92,7 +92,7 @@ func (q *question) resolveWorkload(ctx context.Context, named subject, isOnly bo
 
 // findReasons reads what the answers need, and answers.
 func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
-	seen := &snapshot.Snapshot{Reader: q.reader, Namespace: q.namespace}
+	seen := &snapshot.Snapshot{Reader: q.reader, World: simulator.World{LacksPods: true}, Namespace: q.namespace}
 	asked := slices.Clone(q.pods)
 	for _, pod := range q.podsOfClaim {
 		if slices.ContainsFunc(q.claims, func(claim *resourcev1.ResourceClaim) bool { return facts.NamesClaim(pod, claim) }) {
@@ -119,7 +119,7 @@ func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 		return answers, nil
 	}
 	// Only now it matters what other Pods take of the nodes.
-	if err := seen.ReadPods(ctx); err != nil {
+	if err := seen.ReadPods(ctx, asked); err != nil {
 		return nil, err
 	}
 	answers, _ = q.answerBy(ctx, seen, events)

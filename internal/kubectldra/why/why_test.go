@@ -53,6 +53,8 @@ func TestWhy(t *testing.T) {
 `
 	deleted := worldtest.Holder(corev1.PodRunning)
 	deleted[1].(*resourcev1.ResourceClaim).DeletionTimestamp = new(worldtest.Now)
+	inZone := worldtest.TwoGPUs()
+	inZone[0].(*corev1.Node).Labels = map[string]string{"zone": "a"}
 	for name, test := range map[string]struct {
 		objects   []any
 		arguments []string
@@ -67,15 +69,30 @@ func TestWhy(t *testing.T) {
 			[]any{worldtest.TwoGPUs(), train},
 			[]string{"pod/train-0"},
 			"Pod ml/train-0 waits for a node (4m): node gpu-0 has what it asks for now\n" +
-				"  the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods\n" +
+				"  the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes\n" +
 				"  the scheduler says: Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims.\n",
 		},
 		"something else than devices": {
-			[]any{worldtest.TwoGPUs(), strings.Replace(train, "1 cannot allocate all claims.", "1 node(s) didn't match pod anti-affinity rules. preemption: 0/1 nodes are available: 1 No preemption victims found.", 1)},
+			[]any{worldtest.TwoGPUs(), strings.Replace(train, "1 cannot allocate all claims.", "1 node(s) had volume node affinity conflict. preemption: 0/1 nodes are available: 1 No preemption victims found.", 1)},
 			[]string{"train-0"},
-			"Pod ml/train-0 waits for a node (4m): 1 node(s) didn't match pod anti-affinity rules, says the scheduler; node gpu-0 has what it asks for now\n" +
-				"  the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods\n" +
-				"  the scheduler says: Unschedulable: 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules.\n",
+			"Pod ml/train-0 waits for a node (4m): 1 node(s) had volume node affinity conflict, says the scheduler; node gpu-0 has what it asks for now\n" +
+				"  the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes\n" +
+				"  the scheduler says: Unschedulable: 0/1 nodes are available: 1 node(s) had volume node affinity conflict.\n",
+		},
+		"another Pod is too near": {
+			[]any{inZone, strings.Replace(train, "spec:\n", "spec:\n  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, namespaceSelector: {matchLabels: {team: b}}, labelSelector: {matchLabels: {app: web}}}]}}\n", 1), `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: other, labels: {app: web}}
+spec: {nodeName: gpu-0, containers: [{name: main, image: i}]}
+`, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: other, labels: {team: b}}
+`},
+			[]string{"train-0"},
+			"Pod ml/train-0 waits for a node (4m): no node may have the Pod, whatever its devices: node gpu-0: didn't match pod anti-affinity rules: the Pod may not be beside Pods with app=web in the same zone\n" +
+				"  the scheduler says: Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims.\n",
 		},
 		"other Pods have the CPUs": {
 			[]any{worldtest.TwoGPUs(), train, strings.ReplaceAll(`

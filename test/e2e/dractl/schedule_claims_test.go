@@ -40,6 +40,10 @@ func (d *dice) request(name, driver, of string, f flavor) resourcev1.DeviceReque
 	request := resourcev1.DeviceRequest{Name: name}
 	for i := range 2 + d.IntN(2) {
 		e := d.exactly(driver, of, f)
+		if i > 0 && e.Count == 0 && harness.KubernetesMinor() < 36 {
+			// allocateOne of older releases takes the second of all devices for the first alternative.
+			e.AllocationMode, e.Count = resourcev1.DeviceAllocationModeExactCount, 1
+		}
 		request.FirstAvailable = append(request.FirstAvailable, resourcev1.DeviceSubRequest{
 			Name: fmt.Sprintf("sub-%d", i), DeviceClassName: e.DeviceClassName, Selectors: e.Selectors, AllocationMode: e.AllocationMode,
 			Count: e.Count, Tolerations: e.Tolerations, Capacity: e.Capacity,
@@ -69,8 +73,10 @@ func (d *dice) exactly(driver, of string, f flavor) resourcev1.ExactDeviceReques
 	return exactly
 }
 
-// expression draws a selector. The last makes the scheduler fail where a device
-// has no such attribute.
+// unguarded is a selector that makes the scheduler fail where a device has no such attribute.
+const unguarded = `root == "r1"`
+
+// expression draws a selector, which may be unguarded.
 func (d *dice) expression(driver string) string {
 	is := fmt.Sprintf(`device.attributes[%q].`, driver)
 	expressions := []string{
@@ -79,7 +85,7 @@ func (d *dice) expression(driver string) string {
 		fmt.Sprintf(`"root" in device.attributes[%q] && %sroot == "r0"`, driver, is),
 	}
 	if d.in(6) {
-		return is + `root == "r1"`
+		return is + unguarded
 	}
 	return pick(d, expressions...)
 }

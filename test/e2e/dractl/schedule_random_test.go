@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
 // randomScenes is how many cases have random devices.
@@ -70,7 +72,36 @@ func (d *dice) scene(name string) *scene {
 		}
 		s.steps = append(s.steps, step)
 	}
+	for i := range s.steps {
+		d.addNeighbourRules(s.steps[i].pod)
+	}
 	return s
+}
+
+// addNeighbourRules has a Pod be of one of two apps, and at times be with or without Pods of an app.
+func (d *dice) addNeighbourRules(pod *corev1.Pod) {
+	pod.Labels["app"] = pick(d, "a", "b")
+	if !d.in(3) {
+		return
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{caseLabel: pod.Labels[caseLabel], "app": pick(d, "a", "b")}}
+	key := pick(d, corev1.LabelHostname, corev1.LabelTopologyZone)
+	terms := []corev1.PodAffinityTerm{{TopologyKey: key, LabelSelector: selector}}
+	switch d.IntN(4) {
+	case 0:
+		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	case 1:
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	default:
+		constraint := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}
+		if d.in(3) {
+			constraint.MinDomains = new(int32(2))
+		}
+		if d.in(3) {
+			constraint.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+		}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint}
+	}
 }
 
 // flavor is what devices of a case can do besides.
@@ -103,7 +134,7 @@ func newClaim(of, name string, spec resourcev1.ResourceClaimSpec) *resourcev1.Re
 // newNode makes a node that takes Pods.
 func newNode(of, name string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{caseLabel: of}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{caseLabel: of, corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{
 				corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
@@ -116,6 +147,9 @@ func newNode(of, name string) *corev1.Node {
 // node has few CPUs at times, or takes no more Pods.
 func (d *dice) node(of string, index int) *corev1.Node {
 	node := newNode(of, fmt.Sprintf("%s-node-%d", of, index))
+	if index < 3 { // others are in no zone
+		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("%s-zone-%d", of, index%2)
+	}
 	if d.in(4) {
 		node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("4")
 	}
@@ -128,7 +162,8 @@ func (d *dice) node(of string, index int) *corev1.Node {
 
 // pool makes the slices of a pool on a node. One in ten is incomplete, but none with
 // counters: in Kubernetes 1.36 it would keep Pods away from all other nodes too that
-// ask for all devices.
+// ask for all devices. None is in Kubernetes 1.34, whose scheduler also allocates
+// devices of such a pool (allocateOne looks only whether the pool is invalid).
 func (d *dice) pool(driver, node string, index int, f flavor) []*resourcev1.ResourceSlice {
 	name := fmt.Sprintf("%s-%d", node, index)
 	devices := make([]resourcev1.Device, 2+d.IntN(5))
@@ -149,7 +184,7 @@ func (d *dice) pool(driver, node string, index int, f flavor) []*resourcev1.Reso
 		}}}})
 	}
 	count := int64(len(all))
-	if f != counted && d.in(10) {
+	if f != counted && d.in(10) && harness.KubernetesMinor() >= 35 {
 		count++
 	}
 	for i, slice := range all {

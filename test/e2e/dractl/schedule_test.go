@@ -220,12 +220,25 @@ func (r *referee) tally(pod *corev1.Pod, expected *simulator.Placement) {
 		r.fit++
 	case expected.Reason == "":
 		r.unfit++
-		r.waiting = append(r.waiting, pod.Name)
+		r.leaveWaiting(pod)
 	default:
 		r.failed++
-		if err := r.client.CoreV1().Pods(namespace).Delete(r.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-			r.Errorf("delete Pod %s: %v", pod.Name, err)
-		}
+		r.deletePod(pod)
+	}
+}
+
+// leaveWaiting leaves a Pod waiting, to look at it again. It deletes one that may fit once others have come.
+func (r *referee) leaveWaiting(pod *corev1.Pod) {
+	if pod.Spec.Affinity != nil || pod.Spec.TopologySpreadConstraints != nil {
+		r.deletePod(pod)
+		return
+	}
+	r.waiting = append(r.waiting, pod.Name)
+}
+
+func (r *referee) deletePod(pod *corev1.Pod) {
+	if err := r.client.CoreV1().Pods(namespace).Delete(r.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		r.Errorf("delete Pod %s: %v", pod.Name, err)
 	}
 }
 

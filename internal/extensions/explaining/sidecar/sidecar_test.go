@@ -233,7 +233,7 @@ func TestAnswer(t *testing.T) {
 				s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 			},
 			why.Unscheduled, "node n has what it asks for now",
-			[]string{"the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods"},
+			[]string{"the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes"},
 		},
 		"binding conditions": {
 			func(s *scene) {

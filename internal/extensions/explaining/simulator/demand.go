@@ -28,6 +28,8 @@ type demand struct {
 	// extended are the resources that pending claims are for.
 	extended []corev1.ResourceName
 	needs
+	// neighbours are nil if the Pods that are there do not matter.
+	neighbours *neighbours
 	// kind is the same for Pods that fit on the same nodes.
 	kind string
 }
@@ -157,12 +159,8 @@ func (d *demand) whyUnfit(node *corev1.Node) string {
 	if node.Spec.Unschedulable && !d.toleratesNodeTaint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "the node is cordoned"
 	}
-	keepsAway := func(taint *corev1.Taint) bool {
-		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
-	}
-	untolerated, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, d.pod.Spec.Tolerations, keepsAway, true)
-	if found {
-		return "the Pod does not tolerate the taint " + untolerated.ToString()
+	if untolerated := d.untoleratedTaint(node); untolerated != "" {
+		return "the Pod does not tolerate the taint " + untolerated
 	}
 	if matches, err := d.affinity.Match(node); err != nil {
 		return "the Pod's node affinity is invalid: " + err.Error()
@@ -170,6 +168,18 @@ func (d *demand) whyUnfit(node *corev1.Node) string {
 		return notSelected
 	}
 	return ""
+}
+
+// untoleratedTaint returns the first taint that keeps the Pod from a node, or "".
+func (d *demand) untoleratedTaint(node *corev1.Node) string {
+	keepsAway := func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}
+	untolerated, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, d.pod.Spec.Tolerations, keepsAway, true)
+	if !found {
+		return ""
+	}
+	return untolerated.ToString()
 }
 
 // hasClaimElsewhere reports whether a claim of the Pod has devices that the node cannot use.

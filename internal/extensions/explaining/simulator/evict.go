@@ -107,7 +107,11 @@ func (e *eviction) fits(ctx context.Context) bool {
 			addAllocated(e.allocated, allocation)
 		}
 	}()
-	if reason, _ := trial.whyOccupied(e.demand, e.isLive); reason != "" {
+	demand := *e.demand
+	if demand.neighbours != nil {
+		demand.neighbours, _ = e.neighboursOf(&demand, e.gone) // it failed for none of them
+	}
+	if reason, _ := trial.whyOccupied(&demand, e.isLive); reason != "" {
 		return false
 	}
 	found, err := e.hasDevices(ctx, &trial, e.demand.pending)

@@ -109,8 +109,9 @@ type shortage struct {
 	node              string
 }
 
-// whyOccupied says which ports of the node other Pods have, or which resources the node has too
-// little of. Both are as in the scheduler's filters NodePorts and NodeResourcesFit.
+// whyOccupied says which ports of the node other Pods have, which resources the node has too little
+// of, or which Pods may not be together. The first two are as in the scheduler's filters NodePorts and
+// NodeResourcesFit.
 func (n *node) whyOccupied(d *demand, isLive bool) (reason string, shortages []shortage) {
 	for _, port := range d.ports {
 		if slices.ContainsFunc(n.ports, port.overlaps) {
@@ -139,7 +140,7 @@ func (n *node) whyOccupied(d *demand, isLive bool) (reason string, shortages []s
 		}
 	}
 	if len(shortages) == 0 {
-		return "", nil
+		return d.neighbours.whyApart(n.object), nil
 	}
 	names := make([]string, len(shortages))
 	for i := range shortages {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -42,6 +43,11 @@ type Scheduler struct {
 	nodes  []*node
 	kinds  map[string]*kind
 	isLive bool
+	// lacksPods says that the Pods that are there are not known, repelling are those of them with anti-affinity, and placed is
+	// how many Pods have come.
+	lacksPods bool
+	repelling []repellent
+	placed    int
 }
 
 // allocator finds devices on a node.
@@ -66,14 +72,17 @@ type catalog struct {
 	claims    map[string]*resourcev1.ResourceClaim
 	// adminAccess maps each namespace that is known to whether it permits admin access.
 	adminAccess map[string]bool
+	// namespaces have the labels of those that are known.
+	namespaces map[string]labels.Set
 }
 
 // node is a node with what its Pods take.
 type node struct {
 	usage
 
-	object *corev1.Node
-	slices []*resourcev1.ResourceSlice
+	object    *corev1.Node
+	residents []*corev1.Pod
+	slices    []*resourcev1.ResourceSlice
 	// devices are those that the node reaches, computed on first use.
 	devices []device
 }
@@ -95,6 +104,7 @@ func NewScheduler(world *World) *Scheduler {
 		allocator: allocator{catalog: newCatalog(world), published: newPublications(world.Slices, world.TaintRules), allocated: newAllocated()},
 		kinds:     map[string]*kind{},
 		isLive:    world.IsLive,
+		lacksPods: world.LacksPods,
 	}
 	s.matcher = newMatcher(s.classes)
 	for _, claim := range s.claims {
@@ -107,7 +117,7 @@ func NewScheduler(world *World) *Scheduler {
 	}
 	for _, pod := range world.Pods {
 		if n := named[pod.Spec.NodeName]; n != nil {
-			n.add(podRequests(pod), hostPortsOf(pod))
+			s.addResident(n, pod, needs{podRequests(pod), hostPortsOf(pod)})
 		}
 	}
 	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
@@ -122,6 +132,7 @@ func newCatalog(world *World) *catalog {
 		claims:    map[string]*resourcev1.ResourceClaim{},
 
 		adminAccess: map[string]bool{},
+		namespaces:  map[string]labels.Set{},
 	}
 	for _, class := range world.Classes {
 		o.classes[class.Name] = class
@@ -138,6 +149,7 @@ func newCatalog(world *World) *catalog {
 		o.claims[objectKey(claim.Namespace, claim.Name)] = claim
 	}
 	for _, namespace := range world.Namespaces {
+		o.namespaces[namespace.Name] = namespace.Labels
 		o.adminAccess[namespace.Name] = namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true"
 	}
 	return o
@@ -148,7 +160,7 @@ func (s *Scheduler) Clone() *Scheduler {
 	clone := *s
 	clone.allocated = cloneAllocated(s.allocated)
 	clone.kinds, clone.states, clone.reserved = map[string]*kind{}, nil, nil
-	clone.catalog = new(*s.catalog)
+	clone.catalog, clone.repelling = new(*s.catalog), slices.Clone(s.repelling)
 	clone.claims = maps.Clone(s.claims)
 	for name, claim := range clone.claims {
 		clone.claims[name] = claim.DeepCopy()
@@ -156,7 +168,7 @@ func (s *Scheduler) Clone() *Scheduler {
 	clone.nodes = make([]*node, len(s.nodes))
 	for i, n := range s.nodes {
 		clone.nodes[i] = new(*n)
-		clone.nodes[i].usage = n.clone()
+		clone.nodes[i].usage, clone.nodes[i].residents = n.clone(), slices.Clone(n.residents)
 	}
 	return &clone
 }
@@ -195,7 +207,8 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 			})
 		}
 	}
-	chosen.add(d.requests, d.ports)
+	s.addResident(chosen, pod, d.needs)
+	s.placed++
 	s.states, s.reserved = nil, nil
 	return placement
 }

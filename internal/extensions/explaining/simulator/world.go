@@ -15,12 +15,14 @@ type World struct {
 	Claims         []*resourcev1.ResourceClaim
 	ClaimTemplates []*resourcev1.ResourceClaimTemplate
 	TaintRules     []*resourcev1.DeviceTaintRule
-	// Namespaces are those of which it is known whether they permit admin access.
+	// Namespaces are those whose labels are known: whether they permit admin access, and which terms of affinity select them.
 	Namespaces []*corev1.Namespace
 	// IsLive says that the nodes are those of a cluster: one without allocatable resources takes no Pods.
 	IsLive bool
 	// Unseen says what could not be read, if anything.
 	Unseen string
+	// LacksPods says that the Pods that are bound are not known.
+	LacksPods bool
 	// Pods are those that are bound.
 	Pods []*corev1.Pod
 }

@@ -17,11 +17,12 @@ var reasonWithCount = regexp.MustCompile(`^(\d+ )(.+)$`)
 // judged begin the reasons of the scheduler that a simulator.Scheduler judges itself, by what is there now.
 var judged = []string{
 	"Insufficient ", "Too many pods", "cannot allocate all claims", "node(s) had untolerated taint", "node(s) had taint", "node(s) were unschedulable",
-	"node(s) didn't match Pod's node affinity/selector", "node(s) didn't have free ports", "resourceclaim", "deviceclass", "claim not", "waiting for",
+	"node(s) didn't match Pod's node affinity/selector", "node(s) didn't have free ports", "node(s) didn't match pod affinity rules",
+	"node(s) didn't match pod anti-affinity rules", "node(s) didn't satisfy existing pods anti-affinity rules", "node(s) didn't match pod topology spread constraints", "resourceclaim", "deviceclass", "claim not", "waiting for",
 }
 
 // otherReasons returns the reasons in the scheduler's message about a Pod that no simulator.Scheduler
-// judges, such as volumes, and the spread and affinity of Pods, each with its number of nodes.
+// judges, such as volumes, each with its number of nodes.
 func otherReasons(message string) []string {
 	_, reasons, found := strings.Cut(message, " nodes are available: ")
 	if !found {

@@ -166,7 +166,7 @@ func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
 	}
 	a.Details = append(a.Details, outlook.Lines()...)
 	if outlook.Fits() && outlook.Failing() == nil && a.Scheduler != "" {
-		a.Details = append(a.Details, "the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes, and the spread and affinity of Pods")
+		a.Details = append(a.Details, "the scheduler has not tried again since, or something keeps the Pod away that is not considered here, such as volumes")
 	}
 	said := map[string]bool{}
 	a.Details = slices.DeleteFunc(a.Details, func(line string) bool {
