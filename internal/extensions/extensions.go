@@ -18,6 +18,7 @@ func All() []app.Extension {
 		showContainerViews(views),
 		servePodResources(views),
 		playComputeDomains(),
+		sendNodeLoad(),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),

@@ -1,0 +1,168 @@
+package nodeload
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+)
+
+const (
+	// writesUntilRunning is how often a kubelet writes the status of a Pod until it runs: it waits, it has a sandbox, it
+	// runs. writesUntilEnded is how often it does so at the end: the containers have ended, the Pod has.
+	writesUntilRunning = 3
+	writesUntilEnded   = 2
+
+	// tokenDelay and claimDelay are the recorded times between the first write of a Pod's status and the request for a token,
+	// and for its claims.
+	tokenDelay = 160 * time.Millisecond
+	claimDelay = 290 * time.Millisecond
+)
+
+// podRecord is what has been sent for a Pod.
+type podRecord struct {
+	version string
+	status  uint64
+	phase   podPhase
+	// isPlayed says that the Pod has been seen before it ran: a kubelet that starts sends little for running Pods.
+	isPlayed bool
+	// started and ended count the writes of the status until the Pod runs, and from then on.
+	started, ended int
+	// gets counts the reads at the end.
+	gets int
+}
+
+// step is something to send for a Pod.
+type step struct {
+	after time.Duration
+	// request is nil if claims are to be prepared.
+	request *request
+	claims  []types.NamespacedName
+}
+
+// planPod returns what a kubelet sends once it sees the new state of a Pod; pod is nil if the Pod is gone, and last is the
+// state before. The kubelet reads a Pod before each write of its status. If kwok or kwok-dra has written, only the read is
+// missing; for a write that they save, both are.
+func planPod(record podRecord, last, pod *podView, now time.Time) (podRecord, []step) {
+	var steps []step
+	add := func(after time.Duration, requests ...*request) {
+		for _, r := range requests {
+			steps = append(steps, step{after: after, request: r})
+		}
+	}
+	switch {
+	case pod == nil:
+		return record, planDeleted(record, last)
+	case record.version == "":
+		record = podRecord{version: pod.ResourceVersion, status: pod.status, phase: pod.phase, isPlayed: pod.phase == podPending}
+		if record.isPlayed {
+			add(0, getPod(pod))
+		}
+		if pod.phase == podPending || pod.phase == podRunning {
+			for _, audience := range pod.audiences {
+				add(tokenDelay, createToken(pod, audience))
+			}
+		}
+		if record.isPlayed && len(pod.claims) > 0 {
+			steps = append(steps, step{after: claimDelay, claims: pod.claims})
+		}
+		return record, steps
+	case record.version == pod.ResourceVersion || cached.Older(pod.ResourceVersion, record.version):
+		return record, nil
+	case !record.isPlayed:
+		record.version, record.phase = pod.ResourceVersion, pod.phase
+		return record, nil
+	}
+	isWritten, before := record.status != pod.status, record.phase
+	record.version, record.status, record.phase = pod.ResourceVersion, pod.status, pod.phase
+	if before == podPending {
+		if isWritten {
+			if record.started++; record.started > 1 && record.started <= writesUntilRunning { // the first was read for at once
+				add(0, getPod(pod))
+			}
+		}
+		if pod.phase == podRunning {
+			for ; record.started < writesUntilRunning; record.started++ {
+				if record.started > 0 {
+					add(0, getPod(pod))
+				}
+				add(0, patchPodStatus(pod, record.started+1, now))
+			}
+			add(0, planContainerEvents(pod, now)...)
+		}
+		return record, steps
+	}
+	if pod.phase == podDeleting && before != podDeleting {
+		for _, container := range pod.containers {
+			add(0, containerEvent(pod, container, "Killing", "Stopping container "+container, now))
+		}
+	}
+	if isWritten {
+		record.ended++
+		if record.gets < writesUntilEnded {
+			record.gets++
+			add(0, getPod(pod))
+		}
+	}
+	if pod.phase == podTerminal && before != podTerminal && record.ended < writesUntilEnded {
+		record.ended++
+		record.gets++
+		add(0, getPod(pod), patchPodStatus(pod, writesUntilRunning+record.ended, now))
+	}
+	return record, steps
+}
+
+// planDeleted returns the reads that are left of a Pod's end: one for each write, and one before the deletion.
+func planDeleted(record podRecord, last *podView) (steps []step) {
+	if !record.isPlayed || record.phase == podPending {
+		return nil
+	}
+	for range writesUntilEnded + 1 - record.gets {
+		steps = append(steps, step{request: getPod(last)})
+	}
+	return steps
+}
+
+func planContainerEvents(pod *podView, now time.Time) (requests []*request) {
+	for _, container := range pod.containers {
+		requests = append(requests,
+			containerEvent(pod, container, "Pulled", "Container image already present on machine", now),
+			containerEvent(pod, container, "Created", "Container created", now),
+			containerEvent(pod, container, "Started", "Container started", now))
+	}
+	return requests
+}
+
+func containerEvent(pod *podView, container, reason, message string, now time.Time) *request {
+	about := corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		FieldPath: "spec.containers{" + container + "}",
+	}
+	return createEvent(pod.node, about, reason, message, now)
+}
+
+// planPrepare returns the reads of drivers that prepare claims, by driver: one for each claim. The kubelet does not call the
+// drivers of claims that it has prepared for another Pod.
+func planPrepare(claims []*resourcev1.ResourceClaim, isPrepared func(types.UID) bool, isOurs func(*resourcev1.DeviceRequestAllocationResult) bool) map[string][]*request {
+	reads := map[string][]*request{}
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil || isPrepared(claim.UID) {
+			continue
+		}
+		var drivers []string
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			if isOurs(result) && !slices.Contains(drivers, result.Driver) {
+				drivers = append(drivers, result.Driver)
+			}
+		}
+		for _, driver := range drivers {
+			reads[driver] = append(reads[driver], getClaim(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}))
+		}
+	}
+	return reads
+}
