@@ -2,7 +2,9 @@ package nodeload
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,9 +64,19 @@ type serverVersion struct {
 // firstWatchList is the minor version from which on reflectors list by a watch.
 const firstWatchList = 35
 
-func newServerVersion(info *apiversion.Info) serverVersion {
+// readVersion asks the API server for its version.
+func (s *sender) readVersion(ctx context.Context) (serverVersion, error) {
+	response, err := s.newClient(identity{}).roundTrip(ctx, &request{verb: "get", path: "/version"})
+	if err != nil {
+		return serverVersion{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var info apiversion.Info
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&info); err != nil {
+		return serverVersion{}, err
+	}
 	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
-	return serverVersion{text: info.GitVersion, commit: info.GitCommit[:min(len(info.GitCommit), 7)], lists: err == nil && minor < firstWatchList}
+	return serverVersion{text: info.GitVersion, commit: info.GitCommit[:min(len(info.GitCommit), 7)], lists: err == nil && minor < firstWatchList}, nil
 }
 
 // New makes a Controller; Run starts it.
@@ -81,11 +93,11 @@ func New(o Options) *Controller {
 		},
 	})
 	c.pods.Handle(cache.TypedResourceEventHandlerFuncs[*podView]{
-		AddFunc:    func(pod *podView) { c.podChanged(nil, pod) },
-		UpdateFunc: c.podChanged,
+		AddFunc:    func(pod *podView) { c.tellNode(pod, false) },
+		UpdateFunc: func(_, pod *podView) { c.tellNode(pod, false) },
 		DeleteFunc: func(deleted cache.DeletedObject[*podView]) {
 			if deleted.OptionalObj != nil {
-				c.podChanged(deleted.OptionalObj, nil)
+				c.tellNode(deleted.OptionalObj, true)
 			}
 		},
 	})
@@ -103,17 +115,17 @@ func (c *Controller) enqueueNodeOf(slice *facts.Slice) {
 	}
 }
 
-// podChanged tells the node of a Pod.
-func (c *Controller) podChanged(last, now *podView) {
-	pod := last
-	if now != nil {
-		pod = now
-	}
+// tellNode tells the node of a Pod about the Pod, which is gone if isGone.
+func (c *Controller) tellNode(pod *podView, isGone bool) {
 	c.mu.Lock()
 	running := c.nodes[pod.node]
 	c.mu.Unlock()
-	if running != nil {
-		running.podChanged(last, now)
+	switch {
+	case running == nil:
+	case isGone:
+		running.podChanged(pod.UID, nil)
+	default:
+		running.podChanged(pod.UID, pod)
 	}
 }
 
@@ -127,12 +139,9 @@ func (c *Controller) Run(ctx context.Context, config *rest.Config, workers int) 
 		return err
 	}
 	err = apiwait.PollUntilContextCancel(ctx, versionInterval, true, func(ctx context.Context) (isKnown bool, _ error) {
-		info, err := c.Client.Discovery().ServerVersionWithContext(ctx)
-		if err != nil {
-			return false, nil
-		}
-		c.version = newServerVersion(info)
-		return true, nil
+		var err error
+		c.version, err = c.sender.readVersion(ctx)
+		return err == nil, nil // the sidecar logs that the API server does not answer
 	})
 	if err != nil {
 		return fmt.Errorf("read the version of the API server: %w", err)
@@ -176,7 +185,7 @@ func (c *Controller) reconcileNode(_ context.Context, name string) error {
 		c.nodes[name] = current
 		c.mu.Unlock()
 		for _, pod := range c.pods.By(podsByNode, name) {
-			current.podChanged(nil, pod)
+			current.podChanged(pod.UID, pod)
 		}
 	}
 	drivers := sets.New[string]()

@@ -176,30 +176,14 @@ func (n *node) startDriver(name string) *driver {
 	return d
 }
 
-// podChanged sends what follows from a change of a Pod on the node. Last is nil for a new Pod, now for one that is gone.
-func (n *node) podChanged(last, now *podView) {
+// podChanged sends what follows from the new state of the Pod with a UID. Now is nil for one that is gone.
+func (n *node) podChanged(uid types.UID, now *podView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil {
 		return
 	}
-	uid := last.UID
-	if now != nil {
-		uid = now.UID
-	}
-	known := n.pods[uid]
-	if known == nil {
-		if now == nil {
-			return
-		}
-		known = &pod{}
-		n.pods[uid] = known
-	}
-	at := time.Now()
-	var steps []step
-	known.record, steps = planPod(known.record, last, now, at)
-	isEnded := now == nil || now.phase == podTerminal
-	if isEnded {
+	if now == nil || now.phase == podTerminal {
 		n.forgetClaims(uid)
 		n.setMounts(uid, nil)
 	} else {
@@ -207,8 +191,16 @@ func (n *node) podChanged(last, now *podView) {
 	}
 	if now == nil {
 		delete(n.pods, uid)
+		return
 	}
-	if len(steps) == 0 {
+	known := n.pods[uid]
+	if known == nil {
+		known = &pod{}
+		n.pods[uid] = known
+	}
+	at := time.Now()
+	var steps []step
+	if known.record, steps = planPod(known.record, now, at); len(steps) == 0 {
 		return
 	}
 	isSending := len(known.steps) > 0
@@ -216,13 +208,15 @@ func (n *node) podChanged(last, now *podView) {
 		known.steps = append(known.steps, dueStep{s, at.Add(s.after)})
 	}
 	if !isSending {
-		n.sending.Go(func() { n.sendSteps(known, uid) })
+		n.sending.Go(func() { n.sendSteps(uid, known) })
 	}
 }
 
-// sendSteps sends the steps of a Pod in their order, until there are no more.
-func (n *node) sendSteps(of *pod, uid types.UID) {
-	for {
+// sendSteps sends the steps of a Pod in their order, until there are no more. A step that waits for the one before is not
+// late.
+func (n *node) sendSteps(uid types.UID, of *pod) {
+	var idle time.Time
+	for ; ; idle = time.Now() {
 		n.mu.Lock()
 		if len(of.steps) == 0 {
 			n.mu.Unlock()
@@ -230,6 +224,9 @@ func (n *node) sendSteps(of *pod, uid types.UID) {
 		}
 		next := of.steps[0]
 		n.mu.Unlock()
+		if next.at.Before(idle) {
+			next.at = idle
+		}
 		if !wait(n.ctx, time.Until(next.at)) {
 			return
 		}

@@ -32,8 +32,6 @@ type podRecord struct {
 	isPlayed bool
 	// started and ended count the writes of the status until the Pod runs, and from then on.
 	started, ended int
-	// gets counts the reads at the end.
-	gets int
 }
 
 // step is something to send for a Pod.
@@ -44,10 +42,9 @@ type step struct {
 	claims  []types.NamespacedName
 }
 
-// planPod returns what a kubelet sends once it sees the new state of a Pod; pod is nil if the Pod is gone, and last is the
-// state before. The kubelet reads a Pod before each write of its status. If kwok or kwok-dra has written, only the read is
-// missing; for a write that they save, both are.
-func planPod(record podRecord, last, pod *podView, now time.Time) (podRecord, []step) {
+// planPod returns what a kubelet sends once it sees the new state of a Pod. The kubelet reads a Pod before each write of its
+// status. If kwok or kwok-dra has written, only the read is missing; for a write that they save, both are.
+func planPod(record podRecord, pod *podView, now time.Time) (podRecord, []step) {
 	var steps []step
 	add := func(after time.Duration, requests ...*request) {
 		for _, r := range requests {
@@ -55,8 +52,6 @@ func planPod(record podRecord, last, pod *podView, now time.Time) (podRecord, []
 		}
 	}
 	switch {
-	case pod == nil:
-		return record, planDeleted(record, last)
 	case record.version == "":
 		record = podRecord{version: pod.ResourceVersion, status: pod.status, phase: pod.phase, isPlayed: pod.phase == podPending}
 		if record.isPlayed {
@@ -97,34 +92,20 @@ func planPod(record podRecord, last, pod *podView, now time.Time) (podRecord, []
 		return record, steps
 	}
 	if pod.phase == podDeleting && before != podDeleting {
+		add(0, getPod(pod)) // that before the deletion, which is kwok's; afterwards the node may not read the Pod
 		for _, container := range pod.containers {
 			add(0, containerEvent(pod, container, "Killing", "Stopping container "+container, now))
 		}
 	}
-	if isWritten {
+	if isWritten && record.ended < writesUntilEnded {
 		record.ended++
-		if record.gets < writesUntilEnded {
-			record.gets++
-			add(0, getPod(pod))
-		}
+		add(0, getPod(pod))
 	}
 	if pod.phase == podTerminal && before != podTerminal && record.ended < writesUntilEnded {
 		record.ended++
-		record.gets++
 		add(0, getPod(pod), patchPodStatus(pod, writesUntilRunning+record.ended, now))
 	}
 	return record, steps
-}
-
-// planDeleted returns the reads that are left of a Pod's end: one for each write, and one before the deletion.
-func planDeleted(record podRecord, last *podView) (steps []step) {
-	if !record.isPlayed || record.phase == podPending {
-		return nil
-	}
-	for range writesUntilEnded + 1 - record.gets {
-		steps = append(steps, step{request: getPod(last)})
-	}
-	return steps
 }
 
 func planContainerEvents(pod *podView, now time.Time) (requests []*request) {

@@ -3,6 +3,7 @@ package nodeload
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -106,12 +109,26 @@ func (c *client) send(ctx context.Context, due time.Time, r *request) answer {
 	}
 }
 
+// unrelated is why the node authorizer refuses to show a node what no Pod on it needs any more. Real kubelets see that, too.
+const unrelated = "no relationship found between node"
+
 // countAnswer counts an answer, which is a failure if the identity lacks a right.
 func (c *client) countAnswer(ctx context.Context, r *request, code int, err error, body []byte) {
 	if err == nil && (code == http.StatusUnauthorized || code == http.StatusForbidden) {
-		err = fmt.Errorf("the API server refused it: %s", bytes.ToValidUTF8(body[:min(len(body), 500)], nil))
+		if message := messageOf(body); !strings.Contains(message, unrelated) {
+			err = fmt.Errorf("the API server refused it: %s", message)
+		}
 	}
 	c.metrics.count(ctx, c.component, r, strconv.Itoa(code), err)
+}
+
+// messageOf returns the message of a metav1.Status in either encoding.
+func messageOf(body []byte) string {
+	var status metav1.Status
+	if unmarshalBody(body, &status) != nil && json.Unmarshal(body, &status) != nil {
+		return "no Status"
+	}
+	return status.Message
 }
 
 func (c *client) roundTrip(ctx context.Context, r *request) (*http.Response, error) {
