@@ -94,7 +94,7 @@ func planPod(record podRecord, pod *podView, now time.Time) (podRecord, []step) 
 	if pod.phase == podDeleting && before != podDeleting {
 		add(0, getPod(pod)) // that before the deletion, which is kwok's; afterwards the node may not read the Pod
 		for _, container := range pod.containers {
-			add(0, containerEvent(pod, container, "Killing", "Stopping container "+container, now))
+			add(0, containerEvent(pod, container.name, "Killing", "Stopping container "+container.name, now))
 		}
 	}
 	if isWritten && record.ended < writesUntilEnded {
@@ -108,12 +108,20 @@ func planPod(record podRecord, pod *podView, now time.Time) (podRecord, []step) 
 	return record, steps
 }
 
+// planContainerEvents returns the events of containers that start.
 func planContainerEvents(pod *podView, now time.Time) (requests []*request) {
 	for _, container := range pod.containers {
-		requests = append(requests,
-			containerEvent(pod, container, "Pulled", "Container image already present on machine", now),
-			containerEvent(pod, container, "Created", "Container created", now),
-			containerEvent(pod, container, "Started", "Container started", now))
+		add := func(reason, message string) {
+			requests = append(requests, containerEvent(pod, container.name, reason, message, now))
+		}
+		if container.isPulled {
+			add("Pulling", "Pulling image")
+			add("Pulled", "Successfully pulled image")
+		} else {
+			add("Pulled", "Container image already present on machine")
+		}
+		add("Created", "Container created")
+		add("Started", "Container started")
 	}
 	return requests
 }

@@ -25,7 +25,7 @@ type podView struct {
 	audiences  []string
 	mounts     []mount
 	claims     []types.NamespacedName
-	containers []string
+	containers []container
 	phase      podPhase
 	// status is a hash of the status without our own condition.
 	status uint64
@@ -40,6 +40,13 @@ const (
 	podDeleting
 	podTerminal
 )
+
+// container is a container of a Pod.
+type container struct {
+	name string
+	// isPulled says that the kubelet pulls the image even if the node has it.
+	isPulled bool
+}
 
 // mount is a ConfigMap or a Secret of a Pod.
 type mount struct{ resource, namespace, name string }
@@ -70,7 +77,7 @@ func viewPod(pod *corev1.Pod) *podView {
 	}
 	for i := range pod.Spec.Containers {
 		view.addEnvironment(&pod.Spec.Containers[i])
-		view.containers = append(view.containers, pod.Spec.Containers[i].Name)
+		view.containers = append(view.containers, container{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].ImagePullPolicy == corev1.PullAlways})
 	}
 	for _, secret := range pod.Spec.ImagePullSecrets {
 		view.addMount("secrets", secret.Name)
