@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,7 @@ func (l *load) count() counts {
 			component = "kubelet"
 		case strings.HasPrefix(user, driverUser):
 			component = "driver"
-		case !strings.HasPrefix(event.UserAgent, "kwok"):
+		case !strings.HasPrefix(event.UserAgent, "kwok") || event.ResponseStatus.Code >= http.StatusBadRequest: // kwok deletes a Pod twice
 			continue
 		case what == "patch pods/status" || what == "delete pods":
 			component = "kubelet"
