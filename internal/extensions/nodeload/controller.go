@@ -180,18 +180,18 @@ func (c *Controller) reconcileNode(_ context.Context, name string) error {
 		return nil
 	}
 	if current == nil {
-		current = c.startNode(c.running, object)
+		current = c.startNode(c.running, object) //nolint:contextcheck // it goes on after the reconciliation
 		c.mu.Lock()
 		c.nodes[name] = current
 		c.mu.Unlock()
 		for _, pod := range c.pods.By(podsByNode, name) {
-			current.podChanged(pod.UID, pod)
+			current.podChanged(pod.UID, pod) //nolint:contextcheck // as long as the node
 		}
 	}
 	drivers := sets.New[string]()
 	for _, slice := range c.Caches.Slices.Of(facts.SlicesKey{Node: name}) {
 		drivers.Insert(slice.Driver)
 	}
-	current.setDrivers(drivers)
+	current.setDrivers(drivers) //nolint:contextcheck // as long as the node
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -223,7 +224,7 @@ func TestRequestsHaveIdentities(t *testing.T) {
 		for _, header := range w.headers {
 			if user := header.Get("Impersonate-User"); user != "system:node:node-0" {
 				require.Equal(t, "system:serviceaccount:kwok-dra-drivers:gpu.example.com", user)
-				require.Equal(t, []string{"node-0"}, header["Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"])
+				require.Equal(t, []string{"node-0"}, header[transport.ImpersonateUserExtraHeaderPrefix+"authentication.kubernetes.io%2Fnode-name"])
 				require.Empty(t, header["Impersonate-Group"], "the API server adds those of ServiceAccounts")
 				require.Equal(t, "gpu.example.com/v0.0.0 (linux/amd64) kubernetes/$Format", header.Get("User-Agent"))
 				require.Equal(t, "application/json, */*", header.Get("Accept"))
@@ -246,7 +247,7 @@ func TestOlderKubeletsList(t *testing.T) {
 		w := newWorld(t, newNode())
 		w.minor = "34"
 		w.answer = func(method, path string) (int, runtime.Object) {
-			if method == http.MethodGet && (strings.HasSuffix(path, "s")) {
+			if method == http.MethodGet && strings.HasSuffix(path, "s") {
 				return http.StatusOK, &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "12"}}
 			}
 			return ofKwok(method, path)

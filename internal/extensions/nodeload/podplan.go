@@ -45,27 +45,10 @@ type step struct {
 // planPod returns what a kubelet sends once it sees the new state of a Pod. The kubelet reads a Pod before each write of its
 // status. If kwok or kwok-dra has written, only the read is missing; for a write that they save, both are.
 func planPod(record podRecord, pod *podView, now time.Time) (podRecord, []step) {
-	var steps []step
-	add := func(after time.Duration, requests ...*request) {
-		for _, r := range requests {
-			steps = append(steps, step{after: after, request: r})
-		}
-	}
 	switch {
 	case record.version == "":
 		record = podRecord{version: pod.ResourceVersion, status: pod.status, phase: pod.phase, isPlayed: pod.phase == podPending}
-		if record.isPlayed {
-			add(0, getPod(pod))
-		}
-		if pod.phase == podPending || pod.phase == podRunning {
-			for _, audience := range pod.audiences {
-				add(tokenDelay, createToken(pod, audience))
-			}
-		}
-		if record.isPlayed && len(pod.claims) > 0 {
-			steps = append(steps, step{after: claimDelay, claims: pod.claims})
-		}
-		return record, steps
+		return record, planNewPod(pod)
 	case record.version == pod.ResourceVersion || cached.Older(pod.ResourceVersion, record.version):
 		return record, nil
 	case !record.isPlayed:
@@ -74,38 +57,71 @@ func planPod(record podRecord, pod *podView, now time.Time) (podRecord, []step) 
 	}
 	isWritten, before := record.status != pod.status, record.phase
 	record.version, record.status, record.phase = pod.ResourceVersion, pod.status, pod.phase
+	var requests []*request
 	if before == podPending {
-		if isWritten {
-			if record.started++; record.started > 1 && record.started <= writesUntilRunning { // the first was read for at once
-				add(0, getPod(pod))
-			}
-		}
-		if pod.phase == podRunning {
-			for ; record.started < writesUntilRunning; record.started++ {
-				if record.started > 0 {
-					add(0, getPod(pod))
-				}
-				add(0, patchPodStatus(pod, record.started+1, now))
-			}
-			add(0, planContainerEvents(pod, now)...)
-		}
-		return record, steps
+		requests = planStart(&record, pod, isWritten, now)
+	} else {
+		requests = planEnd(&record, pod, isWritten, before, now)
 	}
+	var steps []step
+	for _, r := range requests {
+		steps = append(steps, step{request: r})
+	}
+	return record, steps
+}
+
+// planNewPod returns what a kubelet sends for a Pod that it has not seen before.
+func planNewPod(pod *podView) (steps []step) {
+	if pod.phase == podPending {
+		steps = append(steps, step{request: getPod(pod)})
+	}
+	if pod.phase == podPending || pod.phase == podRunning {
+		for _, audience := range pod.audiences {
+			steps = append(steps, step{after: tokenDelay, request: createToken(pod, audience)})
+		}
+	}
+	if pod.phase == podPending && len(pod.claims) > 0 {
+		steps = append(steps, step{after: claimDelay, claims: pod.claims})
+	}
+	return steps
+}
+
+// planStart returns the requests of a Pod that was pending.
+func planStart(record *podRecord, pod *podView, isWritten bool, now time.Time) (requests []*request) {
+	if isWritten {
+		if record.started++; record.started > 1 && record.started <= writesUntilRunning { // the first was read for at once
+			requests = append(requests, getPod(pod))
+		}
+	}
+	if pod.phase != podRunning {
+		return requests
+	}
+	for ; record.started < writesUntilRunning; record.started++ {
+		if record.started > 0 {
+			requests = append(requests, getPod(pod))
+		}
+		requests = append(requests, patchPodStatus(pod, record.started+1, now))
+	}
+	return append(requests, planContainerEvents(pod, now)...)
+}
+
+// planEnd returns the requests of a Pod that has run.
+func planEnd(record *podRecord, pod *podView, isWritten bool, before podPhase, now time.Time) (requests []*request) {
 	if pod.phase == podDeleting && before != podDeleting {
-		add(0, getPod(pod)) // that before the deletion, which is kwok's; afterwards the node may not read the Pod
+		requests = append(requests, getPod(pod)) // that before the deletion, which is kwok's; afterwards the node may not read the Pod
 		for _, container := range pod.containers {
-			add(0, containerEvent(pod, container.name, "Killing", "Stopping container "+container.name, now))
+			requests = append(requests, containerEvent(pod, container.name, "Killing", "Stopping container "+container.name, now))
 		}
 	}
 	if isWritten && record.ended < writesUntilEnded {
 		record.ended++
-		add(0, getPod(pod))
+		requests = append(requests, getPod(pod))
 	}
 	if pod.phase == podTerminal && before != podTerminal && record.ended < writesUntilEnded {
 		record.ended++
-		add(0, getPod(pod), patchPodStatus(pod, writesUntilRunning+record.ended, now))
+		requests = append(requests, getPod(pod), patchPodStatus(pod, writesUntilRunning+record.ended, now))
 	}
-	return record, steps
+	return requests
 }
 
 // planContainerEvents returns the events of containers that start.
