@@ -169,58 +169,43 @@ func (l *load) requireWatches(want map[string]int) {
 	})
 }
 
-// TestAsRecorded tells the stories of the record on fake nodes, with the fast Stages, which write less than a kubelet, and with
-// the general ones, which write as much.
+// TestAsRecorded tells the stories of the record on fake nodes. The fast Stages write less than a kubelet.
 func TestAsRecorded(t *testing.T) {
 	t.Parallel()
-	for name, stages := range map[string]func(*testing.T) []string{"FastStages": harness.FastStages, "GeneralStages": harness.GeneralStages} {
-		t.Run(name, func(t *testing.T) {
-			isGeneral := name == "GeneralStages"
-			h := harness.New(t, cluster.Options{Config: stages(t), Audit: true})
-			grantImpersonation(h)
-			if isGeneral {
-				h.ConfigureGeneral(time.Second)
-			}
-			h.Configure(kind, harness.Template(kind, harness.Driver, kind, harness.GPUs(8)))
-			h.Namespace(kind, harness.Driver)
-			for i := range nodes {
-				h.CreateNode(fmt.Sprint("node-", i), kind)
-				h.NodeReady(fmt.Sprint("node-", i), corev1.ConditionTrue)
-			}
-			l := &load{H: h, record: readRecord(t)}
-			l.before = l.count()
-			l.process = h.Sidecar("--node-load")
-			// A fake node exists already, and kwok renews its Lease. It creates the object for CSI drivers, which the recorded
-			// kubelet had from its first start.
-			l.told("start", nodes, counts{"kubelet create nodes": 0, "kubelet create csinodes": 1})
-			l.requireWatches(map[string]int{
-				`component="driver"`: nodes, `component="kubelet"`: 5 * nodes, `resource="pods"`: nodes, `resource="nodes"`: nodes, `resource="services"`: nodes,
-			})
-
-			l.runPods("one", func(int) string { return harness.FromTemplate })
-			l.told("run", pods, nil)
-			l.CreateClaim(kind, "shared", harness.ClaimSpec(kind))
-			l.runPods("share", func(int) string { return "shared" })
-			// All Pods but the first share it.
-			l.before["driver get resourceclaims"]++
-			l.told("share", pods, nil)
-
-			for i := range pods {
-				l.DeletePod(kind, fmt.Sprint("one-", i), 1)
-			}
-			for i := range pods {
-				l.Gone(kind, fmt.Sprint("one-", i))
-			}
-			differ := counts{"kubelet delete pods": 0} // kwok deletes it, at times twice
-			if !isGeneral {                            // and before its kubelet could write
-				differ["kubelet get pods"], differ["kubelet patch pods/status"] = 1, 0
-			}
-			l.told("end", pods, differ)
-			l.requireIdentities()
-			l.requireFlows()
-			require.Zero(t, l.Metric(l.process, "kwok_dra_node_load_late_requests_total"))
-		})
+	h := harness.New(t, cluster.Options{Config: harness.FastStages(t), Audit: true})
+	grantImpersonation(h)
+	h.Configure(kind, harness.Template(kind, harness.Driver, kind, harness.GPUs(8)))
+	h.Namespace(kind, harness.Driver)
+	for i := range nodes {
+		h.CreateNode(fmt.Sprint("node-", i), kind)
+		h.NodeReady(fmt.Sprint("node-", i), corev1.ConditionTrue)
 	}
+	l := &load{H: h, record: readRecord(t)}
+	l.before = l.count()
+	l.process = h.Sidecar("--node-load")
+	// A fake node exists already, and has no object for CSI drivers yet. The recorded kubelet had it from its first start.
+	l.told("start", nodes, counts{"kubelet create nodes": 0, "kubelet create csinodes": 1})
+	l.requireWatches(map[string]int{
+		`component="driver"`: nodes, `component="kubelet"`: 5 * nodes, `resource="pods"`: nodes, `resource="nodes"`: nodes, `resource="services"`: nodes,
+	})
+
+	l.runPods("one", func(int) string { return harness.FromTemplate })
+	l.told("run", pods, nil)
+	l.CreateClaim(kind, "shared", harness.ClaimSpec(kind))
+	l.runPods("share", func(int) string { return "shared" })
+	l.before["driver get resourceclaims"]++ // for the first of the Pods
+	l.told("share", pods, nil)
+
+	for i := range pods {
+		l.DeletePod(kind, fmt.Sprint("one-", i), 1)
+	}
+	for i := range pods {
+		l.Gone(kind, fmt.Sprint("one-", i))
+	}
+	// Kwok deletes the Pod, at times twice, and before its kubelet could write.
+	l.told("end", pods, counts{"kubelet delete pods": 0, "kubelet get pods": 1, "kubelet patch pods/status": 0})
+	l.requireIdentities()
+	l.requireFlows()
 }
 
 // requireIdentities looks at who sent what.
