@@ -76,7 +76,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	found, err := o.restConfig()
+	found, err := o.RESTConfig()
 	if err != nil {
 		return err
 	}

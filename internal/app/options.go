@@ -200,8 +200,8 @@ func (o *Options) clientConfig() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
 }
 
-// restConfig is how the API server is reached.
-func (o *Options) restConfig() (*rest.Config, error) {
+// RESTConfig is how the API server is reached.
+func (o *Options) RESTConfig() (*rest.Config, error) {
 	found, err := o.clientConfig().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("find the API server: there is neither a kubeconfig nor a ServiceAccount of a Pod: give --kubeconfig FILE or set KUBECONFIG")

@@ -73,7 +73,7 @@ func TestInstallation(t *testing.T) {
 	} {
 		o := parsed(t, "--enable-crds --kubeconfig "+kubeconfig+" "+line)
 		require.NoError(t, o.Complete())
-		found, err := o.restConfig()
+		found, err := o.RESTConfig()
 		require.NoError(t, err)
 		owner, err := newOwner(o, found)
 		require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestTune(t *testing.T) {
 	t.Parallel()
 	kubeconfig := writeKubeconfig(t)
 	tuned := func(qps string) *rest.Config {
-		found, err := parsed(t, "--kubeconfig "+kubeconfig+" "+qps).restConfig()
+		found, err := parsed(t, "--kubeconfig "+kubeconfig+" "+qps).RESTConfig()
 		require.NoError(t, err)
 		return found
 	}

@@ -19,6 +19,7 @@ func All() []app.Extension {
 		servePodResources(views),
 		playComputeDomains(),
 		serveSecurely(),
+		sendNodeLoad(),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
 		explainPods(explanations),

@@ -25,7 +25,7 @@ func TestClusterRoles(t *testing.T) {
 			needed = append(needed, extension.ClusterRole)
 		}
 	}
-	for _, folder := range []string{"rbac/*", "karpenter/rbac", "container-view", "compute-domains", "secure-serving"} {
+	for _, folder := range []string{"rbac/*", "karpenter/rbac", "container-view", "compute-domains", "secure-serving", "node-load"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "kustomize", folder, "role.yaml"))
 		require.NoError(t, err)
 		for _, file := range files {
@@ -55,7 +55,7 @@ func TestFlags(t *testing.T) {
 	var names []string
 	app.NewOptions(All()...).Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	require.Equal(t, "kubeconfig config config-map enable-crds dra-kwok-configmap adapters "+
-		"manage-all-nodes manage-nodes-with-annotation-selector manage-nodes-with-label-selector manage-single-node plugins-dir container-view pod-resources compute-domains "+
+		"manage-all-nodes manage-nodes-with-annotation-selector manage-nodes-with-label-selector manage-single-node plugins-dir container-view pod-resources compute-domains node-load "+
 		"kube-api-qps workers shard-mode leader-elect-resource-namespace leader-elect-resource-name installation "+
 		"server-address secure-serving tls-cert-file tls-private-key-file metrics-devices explain-pods-after profiling v version", strings.Join(names, " "))
 }

@@ -23,6 +23,12 @@ type AuditEvent struct {
 		Username string
 		Extra    map[string][]string
 	}
+	// ImpersonatedUser is empty unless the user acts as another one.
+	ImpersonatedUser struct {
+		Username string
+		Groups   []string
+		Extra    map[string][]string
+	}
 	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus struct {
 		Code    int

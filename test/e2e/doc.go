@@ -12,6 +12,7 @@
 //   - profiles: every profile makes the devices that its sample claims
 //   - validation: templates are refused exactly where the API server would refuse
 //   - olderkwok: the oldest supported releases of kwok
+//   - nodeload: fake nodes load the API server as a recorded kubelet and driver
 //   - install: the manifests, applied as the guide says
 //
 // and one for each thing around it:

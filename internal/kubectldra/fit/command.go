@@ -20,7 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 const long = `Say whether Pods would run in the cluster now: on which node and with which devices,

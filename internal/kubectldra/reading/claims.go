@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
-	"github.com/kwok-dra/kwok-dra/internal/util/groupclient"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 // GetClaim gets a claim by its name, with its managed fields. The error for one that does not exist names the claim that may be
