@@ -37,7 +37,7 @@ func TestPrepared(t *testing.T) {
 	require.NoError(t, err)
 	cache, err := claiminfo.Open(filepath.Join(folder.Path, claiminfo.File))
 	require.NoError(t, err)
-	claim := claiminfo.Claim{ResourceClaim: &w.claims[1], Drivers: []string{"gpu.example.com"}}
+	claim := claiminfo.Claim{ResourceClaim: &w.claims[1], Drivers: map[string]claiminfo.DriverState{"gpu.example.com": {}}}
 	_, err = cache.Join("pod", []claiminfo.Claim{claim})
 	require.NoError(t, err)
 	require.NoError(t, cache.SetDevices(claim, "gpu.example.com", []claiminfo.Device{{PoolName: "real", DeviceName: "gpu-1", CDIDeviceIDs: []string{"a=common", "a=gpu-1"}}}))

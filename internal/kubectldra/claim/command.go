@@ -13,7 +13,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/steps"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/history"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/listing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"

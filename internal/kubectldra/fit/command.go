@@ -17,10 +17,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/snapshot"
-	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
 
 const long = `Say whether Pods would run in the cluster now: on which node and with which devices,

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
 
