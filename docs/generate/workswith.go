@@ -39,17 +39,17 @@ func othersOn(minor string) func(root string) (string, error) {
 
 func (r othersResult) row() []string {
 	ran := r.Passed + r.Failed
-	outcome := strconv.Itoa(r.Passed) + " passed"
+	outcome := []string{strconv.Itoa(r.Passed) + " passed"}
 	for _, other := range []struct {
 		count int
 		name  string
 	}{{r.Failed, "failed"}, {r.Skipped, "skipped"}} {
 		if other.count > 0 {
-			outcome += fmt.Sprintf(", %d %s", other.count, other.name)
+			outcome = append(outcome, fmt.Sprintf("%d %s", other.count, other.name))
 		}
 	}
 	return []string{
 		r.Title, r.Version, r.Kubernetes + ", " + r.Kwok, fmt.Sprintf("%d of %d", ran, ran+r.Skipped+r.LeftOut),
-		outcome + ", in " + (time.Duration(r.Seconds) * time.Second).String(),
+		strings.Join(outcome, ", ") + ", in " + (time.Duration(r.Seconds) * time.Second).String(),
 	}
 }

@@ -24,6 +24,7 @@ func (f *flapping) AddDrivers(ofTemplates *templates.Driver, _ *corev1.Pod, _ *c
 	ofTemplates.IsReal = func(driver string) bool { return driver == "d" }
 	return &flappingDriver{Driver: ofTemplates, healthy: f.healthy.Load()}
 }
+
 func (f *flapping) Driver(*corev1.Pod, *corev1.Node, func(string) bool) plan.Driver {
 	return &flappingDriver{healthy: f.healthy.Load()}
 }

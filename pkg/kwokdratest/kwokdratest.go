@@ -162,7 +162,7 @@ func (f *fleet) start() error {
 
 // startSidecar runs kwok-dra as its command does, but for the page and the metrics.
 func (f *fleet) startSidecar(ctx context.Context) error {
-	options := app.NewOptions(extensions.All()...)
+	options := app.NewOptions(extensions.All()...) //nolint:contextcheck // what a node load watches ends with its node
 	options.Kubeconfig, options.Config, options.EnableCRDs = f.kubeconfig, f.options.Config, f.options.EnableCRDs
 	options.ServerAddress = ""
 	if len(options.Config) == 0 && !options.EnableCRDs {

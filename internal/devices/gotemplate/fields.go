@@ -72,11 +72,7 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		}
 		value := c.checkPipeline(branch.Pipe, dot, inner)
 		if branch.NodeType == parse.NodeRange {
-			of := value
-			value = knownType{} // unless it is an element of a list or map
-			if typ := typeInJSON(of.typ); typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
-				value = knownType{typ: typ.Elem(), name: of.name + "[]"}
-			}
+			value = value.elementType()
 		}
 		if branch.NodeType != parse.NodeIf {
 			inside = value
@@ -92,6 +88,14 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 		c.checkList(branch.List, inside, inner)
 		c.checkList(branch.ElseList, dot, variables)
 	}
+}
+
+// elementType is the type of the elements of a list or map. It is unknown for anything else.
+func (t knownType) elementType() knownType {
+	if typ := typeInJSON(t.typ); typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
+		return knownType{typ: typ.Elem(), name: t.name + "[]"}
+	}
+	return knownType{}
 }
 
 // checkPipeline returns the type of a pipeline. It is unknown if the pipeline calls functions.

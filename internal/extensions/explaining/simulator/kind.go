@@ -54,8 +54,9 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	return k
 }
 
-// findFirstFitting returns the first open node that has the devices, and drops the nodes before it.
-func (s *Scheduler) findFirstFitting(ctx context.Context, d *demand, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
+// findFirstFitting returns the first open node that has the devices, and drops the nodes before it. An error of the allocator
+// counts only for whole claims: with fewer alternatives it looks at devices that it does not come to with all of them.
+func (s *Scheduler) findFirstFitting(ctx context.Context, d *demand, open *queue, claims []*resourcev1.ResourceClaim, isWhole bool) (*node, []resourcev1.AllocationResult, error) {
 	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
 		n := (*open)[0].node
@@ -67,7 +68,7 @@ func (s *Scheduler) findFirstFitting(ctx context.Context, d *demand, open *queue
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return nil, nil, fmt.Errorf("node %s: no devices found in %s, after which the scheduler gives up", n.object.Name, filterTimeout)
-		case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
+		case err != nil && isWhole && !errors.Is(err, structured.ErrFailedAllocationOnNode):
 			return nil, nil, fmt.Errorf("on node %s: %w", n.object.Name, err)
 		case results != nil:
 			return n, results, nil

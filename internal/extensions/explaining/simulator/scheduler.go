@@ -218,14 +218,15 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
 	k := s.kindOf(ctx, d)
 	for rank := range k.open {
-		chosen, results, err := s.findFirstFitting(ctx, d, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)))
+		isWhole := rank+1 == len(k.open)
+		chosen, results, err := s.findFirstFitting(ctx, d, &k.open[rank], d.claimsUpTo(rank+1, len(k.open)), isWhole)
 		if err != nil {
 			return nil, nil, err
 		}
 		if chosen == nil {
 			continue
 		}
-		if rank+1 < len(k.open) { // with all alternatives the choice may be another
+		if !isWhole { // with all alternatives the choice may be another
 			if results, err = s.allocateOn(ctx, chosen, d.pending); err != nil {
 				return nil, nil, err
 			}

@@ -102,6 +102,11 @@ func TestSchedule(t *testing.T) {
 			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].none"}}]}}]}`),
 			"a:; on node node-0000: claim default/a-gpu: selector #0 on device gpu.example.com/node-0000/gpu-0: CEL runtime error: no such key: none. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
 		},
+		"a selector that fails for a device that is looked at only if the first alternative has to do": {
+			gpus(1, 2), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].index == 0 || device.attributes['gpu.example.com'].none"}}]}}, `+
+				`{name: other, firstAvailable: [{name: h, deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].index == 5"}}]}, {name: any, deviceClassName: gpu}]}]}`),
+			"a: node-0000 gpu=gpu-0 other/any=gpu-1",
+		},
 		"a selector leaves too few": {
 			gpus(2, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 3, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'A100'"}}]}}]}`),
 			"a:; no node has as many devices: node node-0000 has the most, 2, of 4 devices of class gpu that match `device.attributes['gpu.example.com'].model == 'A100'` on 2 nodes; request gpu wants 3 on one node",

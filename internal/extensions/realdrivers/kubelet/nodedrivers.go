@@ -17,9 +17,9 @@ type nodeDrivers struct {
 
 // AddDrivers adds the real drivers of a node to those with templates.
 func (k *Kubelets) AddDrivers(ofTemplates *templates.Driver, pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
-	real := k.Driver(pod, node, hasTemplates)
-	ofTemplates.IsReal = real.Has
-	return &nodeDrivers{ofTemplates, real}
+	ofPlugins := k.Driver(pod, node, hasTemplates)
+	ofTemplates.IsReal = ofPlugins.Has
+	return &nodeDrivers{ofTemplates, ofPlugins}
 }
 
 // driverFor returns which of the two answers for a driver.
