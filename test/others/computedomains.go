@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -23,10 +24,14 @@ var computeDomainController = command{module: nvidiaModule, path: "/cmd/compute-
 
 // computeDomains runs NVIDIA's controller of ComputeDomains on a rack of fake trays.
 var computeDomains = suite{
-	name:       "nvidia-compute-domains",
-	title:      `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
-	tests:      build.Tests{Module: nvidiaModule},
-	sidecar:    []string{"--compute-domains"},
+	name:    "nvidia-compute-domains",
+	title:   `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
+	tests:   build.Tests{Module: nvidiaModule},
+	sidecar: []string{"--compute-domains"},
+	cluster: cluster.Options{ExtraArgs: map[string][]string{ // for 1,000 nodes, whose claims would come and go for half an hour
+		cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"},
+		cluster.Scheduler:         {"kube-api-qps=200", "kube-api-burst=400"},
+	}},
 	moreStages: []string{"node/chaos/node-crash.yaml"},
 	commands:   []command{computeDomainController},
 	install:    installComputeDomains,
