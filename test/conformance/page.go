@@ -21,7 +21,7 @@ const (
 )
 
 // head is what the page begins with.
-const head = `<!-- made by make conformance from docs/conformance; do not edit -->
+const head = `<!-- note: made by make conformance from docs/conformance; do not edit -->
 <!-- cluster: none -->
 # Conformance of schedulers and autoscalers
 

@@ -224,7 +224,7 @@ func TestRequestsHaveIdentities(t *testing.T) {
 		for _, header := range w.headers {
 			if user := header.Get("Impersonate-User"); user != "system:node:node-0" {
 				require.Equal(t, "system:serviceaccount:kwok-dra-drivers:gpu.example.com", user)
-				require.Equal(t, []string{"node-0"}, header.Values(transport.ImpersonateUserExtraHeaderPrefix+"authentication.kubernetes.io%2Fnode-name"))
+				require.Equal(t, []string{"node-0"}, map[string][]string(header)[transport.ImpersonateUserExtraHeaderPrefix+"authentication.kubernetes.io%2Fnode-name"])
 				require.Empty(t, header["Impersonate-Group"], "the API server adds those of ServiceAccounts")
 				require.Equal(t, "gpu.example.com/v0.0.0 (linux/amd64) kubernetes/$Format", header.Get("User-Agent"))
 				require.Equal(t, "application/json, */*", header.Get("Accept"))
