@@ -38,7 +38,7 @@ func startRequests(node *corev1.Node, now time.Time) []*request {
 		event("Starting", "Starting kubelet."),
 		getNode(node.Name),
 		getCSINode(node.Name, nil),
-		deleteSlices(node.Name),
+		deleteStaleSlices(node.Name),
 		state("NodeHasSufficientMemory"),
 		getNode(node.Name),
 		state("NodeHasNoDiskPressure"),

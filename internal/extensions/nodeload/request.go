@@ -116,10 +116,10 @@ func writeLease(node *corev1.Node, version string, now time.Time) *request {
 	return newWrite("update", "leases", leases+"/"+node.Name, heartbeatTimeout, lease)
 }
 
-// deleteSlices deletes no slice. A kubelet that starts deletes all slices of its node, since no driver has registered yet;
+// deleteStaleSlices deletes no slice. A kubelet that starts deletes all slices of its node, since no driver has registered yet;
 // on a fake node kwok-dra may have published by then. With a driver that no node has, the API server does the same work as
 // for the kubelet of a new node, which has no slices either.
-func deleteSlices(node string) *request {
+func deleteStaleSlices(node string) *request {
 	selector := fields.Set{"spec.driver": noDriver, "spec.nodeName": node}
 	return &request{verb: "deletecollection", resource: "resourceslices", path: resourceAPI + "/resourceslices", query: url.Values{"fieldSelector": {selector.String()}}}
 }

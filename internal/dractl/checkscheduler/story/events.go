@@ -62,7 +62,7 @@ func (g *generator) endPods() {
 		}
 		step.Patch = append(step.Patch, Patch{Ref: refTo(pod), Subresource: "status", Merge: `{"status": {"phase": "Succeeded"}}`})
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // sharesClaim reports whether others use a claim of a Pod, or may use it later.
@@ -81,7 +81,7 @@ func (g *generator) deletePods() {
 	for _, pod := range pods {
 		step.Delete = append(step.Delete, Deletion{Ref: refTo(pod)})
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // terminatePod has a Pod be deleted, and its containers stop only after others have come.
@@ -90,9 +90,9 @@ func (g *generator) terminatePod() {
 	if pod == nil {
 		return
 	}
-	g.addStep(Step{Say: pod.Name + " is deleted, but its containers do not stop.", Delete: []Deletion{{Ref: refTo(pod), IsGraceful: true}}, Rest: g.chance(30)})
+	g.story.addStep(Step{Say: pod.Name + " is deleted, but its containers do not stop.", Delete: []Deletion{{Ref: refTo(pod), IsGraceful: true}}, Rest: g.chance(30)})
 	g.addPods(g.between(1, 2))
-	g.addStep(Step{Say: "The containers of " + pod.Name + " stop.", Delete: []Deletion{{Ref: refTo(pod)}}, Rest: g.chance(60)})
+	g.story.addStep(Step{Say: "The containers of " + pod.Name + " stop.", Delete: []Deletion{{Ref: refTo(pod)}}, Rest: g.chance(60)})
 }
 
 // recreatePod deletes a Pod, and makes another with the same name.
@@ -102,8 +102,8 @@ func (g *generator) recreatePod() {
 		return
 	}
 	g.load.pods = append(g.load.pods, pod)
-	g.addStep(Step{Say: pod.Name + " is deleted.", Delete: []Deletion{{Ref: refTo(pod)}}})
-	g.addStep(Step{Say: pod.Name + " comes back.", Create: Objects{pod.DeepCopy()}, Rest: g.chance(60)})
+	g.story.addStep(Step{Say: pod.Name + " is deleted.", Delete: []Deletion{{Ref: refTo(pod)}}})
+	g.story.addStep(Step{Say: pod.Name + " comes back.", Create: Objects{pod.DeepCopy()}, Rest: g.chance(60)})
 }
 
 // preemptPods has an important Pod come that wants all CPUs of a node, after less important ones that want most of them.
@@ -117,14 +117,14 @@ func (g *generator) preemptPods() {
 		requestCPU(pod, "3")
 		step.Create = append(append(step.Create, objects...), pod)
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 	important := Step{Rest: g.chance(70)}
 	pod, objects := g.newPod()
 	requestCPU(pod, "4")
 	pod.Spec.PriorityClassName = g.id + "-important"
 	important.Say = pod.Name + " is more important, and wants all CPUs of a node."
 	important.Create = append(append(important.Create, objects...), pod)
-	g.addStep(important)
+	g.story.addStep(important)
 }
 
 func requestCPU(pod *corev1.Pod, cpu string) {
@@ -138,9 +138,9 @@ func requestCPU(pod *corev1.Pod, cpu string) {
 // drainNode drains a node, which may be used again later.
 func (g *generator) drainNode() {
 	node := choose(g, g.fleet.nodes...)
-	g.addStep(Step{Say: "Node " + node.Name + " is drained.", Drain: []string{node.Name}, Rest: g.chance(70)})
+	g.story.addStep(Step{Say: "Node " + node.Name + " is drained.", Drain: []string{node.Name}, Rest: g.chance(70)})
 	if g.chance(50) {
-		g.addStep(Step{
+		g.story.addStep(Step{
 			Say: "Node " + node.Name + " can be used again.", Rest: g.chance(50),
 			Patch: []Patch{{Ref: refTo(node), Merge: `{"spec": {"unschedulable": false}}`}},
 		})
@@ -155,7 +155,7 @@ func (g *generator) removeNode() {
 	i := g.IntN(len(g.fleet.nodes))
 	node := g.fleet.nodes[i]
 	g.fleet.nodes = slices.Delete(g.fleet.nodes, i, i+1)
-	g.addStep(Step{Say: "Node " + node.Name + " is drained.", Drain: []string{node.Name}})
+	g.story.addStep(Step{Say: "Node " + node.Name + " is drained.", Drain: []string{node.Name}})
 	step := Step{Say: "Node " + node.Name + " goes.", Rest: g.chance(60), Delete: []Deletion{{Ref: refTo(node)}}}
 	g.fleet.pools = slices.DeleteFunc(g.fleet.pools, func(p *pool) bool {
 		if p.node != node.Name {
@@ -166,7 +166,7 @@ func (g *generator) removeNode() {
 		}
 		return true
 	})
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // changeClass narrows a class.
@@ -174,7 +174,7 @@ func (g *generator) changeClass() {
 	d := choose(g, g.fleet.drivers...)
 	class := g.newClass(d)
 	class.Spec.Selectors = append(class.Spec.Selectors, g.newSelector(d))
-	g.addStep(Step{Say: "Class " + class.Name + " changes.", Replace: Objects{class}, Rest: g.chance(50)})
+	g.story.addStep(Step{Say: "Class " + class.Name + " changes.", Replace: Objects{class}, Rest: g.chance(50)})
 }
 
 // makeClaimLate has a Pod come before the claim that it names.
@@ -186,9 +186,9 @@ func (g *generator) makeClaimLate() {
 	isClaim := func(object Object) bool { return refTo(object).Kind == "ResourceClaim" }
 	before := slices.DeleteFunc(slices.Clone(objects), isClaim)
 	after := slices.DeleteFunc(slices.Clone(objects), func(object Object) bool { return !isClaim(object) })
-	g.addStep(Step{Say: pod.Name + " comes before its claims.", Create: append(before, pod), Rest: g.chance(30)})
+	g.story.addStep(Step{Say: pod.Name + " comes before its claims.", Create: append(before, pod), Rest: g.chance(30)})
 	if len(after) > 0 {
-		g.addStep(Step{Say: "The claims of " + pod.Name + " are made.", Create: after, Rest: g.chance(60)})
+		g.story.addStep(Step{Say: "The claims of " + pod.Name + " are made.", Create: after, Rest: g.chance(60)})
 	}
 }
 
@@ -200,7 +200,7 @@ func (g *generator) deleteClaim() {
 	}
 	name := choose(g, claims...)
 	claim := &resourcev1.ResourceClaim{TypeMeta: typeOf(resourceVersion, "ResourceClaim"), ObjectMeta: g.namespacedMeta(name)}
-	g.addStep(Step{Say: "Claim " + name + " is deleted.", Delete: []Deletion{{Ref: refTo(claim)}}, Rest: g.chance(40)})
+	g.story.addStep(Step{Say: "Claim " + name + " is deleted.", Delete: []Deletion{{Ref: refTo(claim)}}, Rest: g.chance(40)})
 	if g.chance(50) {
 		g.load.deletedClaims = append(g.load.deletedClaims, name)
 		return
@@ -217,11 +217,11 @@ func (g *generator) deleteClaim() {
 		return isUser
 	})
 	if len(users.Delete) > 0 {
-		g.addStep(users)
+		g.story.addStep(users)
 	}
 	claim.Spec = g.newClaimSpec()
 	step.Create = Objects{claim}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // taintByRule taints devices by a rule, which may go again.
@@ -237,11 +237,11 @@ func (g *generator) taintByRule() {
 		}
 	}
 	rule.Spec.Taint = g.newTaint()
-	g.addStep(Step{Say: "A rule taints devices of " + p.driver.name + ".", Create: Objects{rule}, Rest: g.chance(60)})
+	g.story.addStep(Step{Say: "A rule taints devices of " + p.driver.name + ".", Create: Objects{rule}, Rest: g.chance(60)})
 	for _, d := range g.fleet.drivers {
 		d.isTainted = d.isTainted || d == p.driver
 	}
 	if g.chance(40) {
-		g.addStep(Step{Say: "The rule goes.", Delete: []Deletion{{Ref: refTo(rule)}}, Rest: g.chance(60)})
+		g.story.addStep(Step{Say: "The rule goes.", Delete: []Deletion{{Ref: refTo(rule)}}, Rest: g.chance(60)})
 	}
 }

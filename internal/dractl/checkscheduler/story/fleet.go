@@ -86,7 +86,7 @@ func (g *generator) createFleet() {
 			step.Create = append(step.Create, slice.DeepCopy())
 		}
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // newNode makes a node, which few Pods fit at times.

@@ -55,14 +55,14 @@ func New(id string, seed int64, f Features) *Story {
 		g.addEvent()
 	}
 	last := len(g.story.Steps) - 1
-	g.restAfterLast()
+	g.story.restAfterLast()
 	answered := -1
 	if g.fleet.hasBindingConditions() { // drivers answer once: kube-scheduler looks for their answers every 5 s
 		answered = choose(g, firstEvent-1, last)
 		step := &g.story.Steps[answered]
 		step.Rest, step.Answer = true, choose(g, Ready, Ready, Ready, Failed)
 	}
-	g.addEnding(answered)
+	ending{g}.addEnding(answered)
 	return g.story
 }
 
@@ -76,7 +76,7 @@ func (g *dice) between(least, most int) int { return least + g.IntN(most-least+1
 func choose[T any](g interface{ IntN(n int) int }, from ...T) T { return from[g.IntN(len(from))] }
 
 // addStep adds a step to the story.
-func (g *generator) addStep(step Step) { g.story.Steps = append(g.story.Steps, step) }
+func (s *Story) addStep(step Step) { s.Steps = append(s.Steps, step) }
 
 // clusterMeta is the metadata of an object outside the namespace.
 func (g *dice) clusterMeta(name string) metav1.ObjectMeta {

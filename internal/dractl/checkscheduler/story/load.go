@@ -34,7 +34,7 @@ func (l *load) usableClaims() []string {
 func (g *generator) createLoad() {
 	if g.features.Quotas && g.chance(20) {
 		g.load.hasQuota = true
-		g.addStep(Step{Say: "A quota limits the devices of claims.", Create: Objects{g.newQuota()}})
+		g.story.addStep(Step{Say: "A quota limits the devices of claims.", Create: Objects{g.newQuota()}})
 	}
 	for range g.between(1, 2) {
 		g.addPods(g.between(2, 4))
@@ -62,7 +62,7 @@ func (g *generator) addPods(count int) {
 		return
 	}
 	step.Say = sayOf(names) + " come."
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // newBarePod makes a Pod without claims.

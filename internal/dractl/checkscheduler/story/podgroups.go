@@ -40,7 +40,7 @@ func (g *generator) addPodGroup() {
 		step.Create = append(append(step.Create, objects...), pod)
 	}
 	g.load.pods = g.load.pods[:len(g.load.pods)-count] // no event takes one of them alone
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // mendPodGroup removes claims of a group that are made of templates which the story does not have.

@@ -17,7 +17,7 @@ func (g *generator) replacePool() {
 	for _, slice := range p.nextGeneration() {
 		step.Replace = append(step.Replace, slice)
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // replacePoolSlowly has a pool grow, at times while Pods come.
@@ -58,9 +58,9 @@ func (g *generator) growPool(p *pool, meanwhile func()) {
 	for _, slice := range next[:len(next)-1] {
 		step.Replace = append(step.Replace, slice)
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 	meanwhile()
-	g.addStep(Step{Say: "Pool " + p.name + " is complete.", Create: Objects{next[len(next)-1]}, Rest: g.chance(60)})
+	g.story.addStep(Step{Say: "Pool " + p.name + " is complete.", Create: Objects{next[len(next)-1]}, Rest: g.chance(60)})
 }
 
 // deletePool has a driver withdraw a pool. One remains.
@@ -75,7 +75,7 @@ func (g *generator) deletePool() {
 	for _, slice := range p.slices {
 		step.Delete = append(step.Delete, Deletion{Ref: refTo(slice)})
 	}
-	g.addStep(step)
+	g.story.addStep(step)
 }
 
 // nextGeneration returns copies of the slices of a pool, which have its next generation.

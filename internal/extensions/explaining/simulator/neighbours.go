@@ -139,10 +139,10 @@ func (s *Scheduler) neighboursOf(d *demand, without map[types.UID]bool) (*neighb
 	if b.spread, err = newSpreadRules(pod); err != nil {
 		return nil, err
 	}
-	s.addRepelling(b, pod, without)
+	b.addRepelling(s, pod, without)
 	if len(b.affinity)+len(b.antiAffinity)+len(b.spread) > 0 {
 		for _, n := range s.nodes {
-			s.addNeighbours(b, d, n, without)
+			b.addPodsOf(n, s.catalog, d, without)
 		}
 	} else if len(b.repelling) == 0 {
 		return nil, nil
@@ -156,7 +156,7 @@ func (s *Scheduler) neighboursOf(d *demand, without map[types.UID]bool) (*neighb
 }
 
 // addRepelling adds the terms of Pods that are there.
-func (s *Scheduler) addRepelling(b *neighbours, pod *corev1.Pod, without map[types.UID]bool) {
+func (b *neighbours) addRepelling(s *Scheduler, pod *corev1.Pod, without map[types.UID]bool) {
 	for _, other := range s.repelling {
 		for _, term := range other.terms {
 			if without[other.uid] || !s.isAbout(term, pod) {
@@ -188,8 +188,8 @@ func (r *spreadRule) isAbout(pod, other *corev1.Pod) bool {
 	return other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && !r.selector.Empty() && r.selector.Matches(labels.Set(other.Labels))
 }
 
-// addNeighbours adds the Pods of a node.
-func (s *Scheduler) addNeighbours(b *neighbours, d *demand, n *node, without map[types.UID]bool) {
+// addPodsOf adds the Pods of a node.
+func (b *neighbours) addPodsOf(n *node, c *catalog, d *demand, without map[types.UID]bool) {
 	counting := slices.DeleteFunc(slices.Clone(b.spread), func(rule *spreadRule) bool { return !d.isCounted(rule, n.object) })
 	if slices.ContainsFunc(b.spread, func(rule *spreadRule) bool { return !hasLabel(n.object, rule.TopologyKey) }) {
 		counting = nil
@@ -201,13 +201,13 @@ func (s *Scheduler) addNeighbours(b *neighbours, d *demand, n *node, without map
 		if without[other.UID] {
 			continue
 		}
-		if s.areAllAbout(b.affinity, other) {
+		if c.areAllAbout(b.affinity, other) {
 			for _, term := range b.affinity {
 				term.addDomain(n.object)
 			}
 		}
 		for _, term := range b.antiAffinity {
-			if s.isAbout(term, other) {
+			if c.isAbout(term, other) {
 				term.addDomain(n.object)
 			}
 		}
@@ -232,14 +232,14 @@ func SelectsNamespaces(pod *corev1.Pod) bool {
 }
 
 // isAbout reports whether a term means a Pod.
-func (s *Scheduler) isAbout(t *podTerm, pod *corev1.Pod) bool {
-	isInNamespace := slices.Contains(t.namespaces, pod.Namespace) || t.namespaceSelector.Matches(s.namespaces[pod.Namespace])
+func (c *catalog) isAbout(t *podTerm, pod *corev1.Pod) bool {
+	isInNamespace := slices.Contains(t.namespaces, pod.Namespace) || t.namespaceSelector.Matches(c.namespaces[pod.Namespace])
 	return isInNamespace && t.selector.Matches(labels.Set(pod.Labels))
 }
 
 // areAllAbout reports whether there are terms, and all of them mean a Pod.
-func (s *Scheduler) areAllAbout(terms []*podTerm, pod *corev1.Pod) bool {
-	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t *podTerm) bool { return !s.isAbout(t, pod) })
+func (c *catalog) areAllAbout(terms []*podTerm, pod *corev1.Pod) bool {
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(t *podTerm) bool { return !c.isAbout(t, pod) })
 }
 
 // isCounted reports whether the Pods of a node count for a rule.
@@ -307,13 +307,14 @@ type repellent struct {
 	terms []*podTerm
 }
 
-// addResident has a Pod be on a node.
-func (s *Scheduler) addResident(n *node, pod *corev1.Pod, of needs) {
+// addResident has a Pod be on the node, and returns its terms of anti-affinity, if it has any.
+func (n *node) addResident(pod *corev1.Pod, of needs) []repellent {
 	n.add(of.requests, of.ports)
 	n.residents = append(n.residents, pod)
 	if terms, err := newPodTerms(pod, antiAffinityOf(pod)); err == nil && len(terms) > 0 {
-		s.repelling = append(s.repelling, repellent{pod.UID, n.object, terms})
+		return []repellent{{pod.UID, n.object, terms}}
 	}
+	return nil
 }
 
 // antiAffinityOf returns the required terms of a Pod.

@@ -71,7 +71,7 @@ func (s *Scheduler) findExcludingNodes(ctx context.Context, d *demand) *Refusal 
 	tried, known := 0, map[string]int{}
 	var all []Refusal
 	for _, n := range s.nodes {
-		refusal, refused := s.refuseBeside(n, d)
+		refusal, refused := d.refuseBeside(n, s.isLive)
 		if devices, _ := n.reachableDevices(); !refused || len(devices) == 0 || d.hasClaimElsewhere(n.object) {
 			continue
 		}

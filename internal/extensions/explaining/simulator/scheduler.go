@@ -117,7 +117,7 @@ func NewScheduler(world *World) *Scheduler {
 	}
 	for _, pod := range world.Pods {
 		if n := named[pod.Spec.NodeName]; n != nil {
-			s.addResident(n, pod, needs{podRequests(pod), hostPortsOf(pod)})
+			s.repelling = append(s.repelling, n.addResident(pod, needs{podRequests(pod), hostPortsOf(pod)})...)
 		}
 	}
 	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
@@ -207,7 +207,7 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 			})
 		}
 	}
-	s.addResident(chosen, pod, d.needs)
+	s.repelling = append(s.repelling, chosen.addResident(pod, d.needs)...)
 	s.placed++
 	s.states, s.reserved = nil, nil
 	return placement

@@ -189,7 +189,7 @@ func (s *Scheduler) findElsewhere(ctx context.Context, d *demand, nodes []*node,
 	for _, n := range nodes {
 		reached, _ := n.reachableDevices()
 		matching := s.matcher.keepMatching(ctx, selectors, reached)
-		refusal, refused := s.refuseBeside(n, d)
+		refusal, refused := d.refuseBeside(n, s.isLive)
 		if len(matching) == 0 || !refused {
 			continue
 		}

@@ -118,7 +118,7 @@ func (r *Refusal) nameClaim(d *demand) {
 
 // refuseOnNode says why a Pod does not fit on a node. The Refusal fits if it does.
 func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusal {
-	if refusal, refused := s.refuseBeside(n, d); refused {
+	if refusal, refused := d.refuseBeside(n, s.isLive); refused {
 		return refusal
 	}
 	for i, p := range d.places {
@@ -140,11 +140,11 @@ func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusa
 }
 
 // refuseBeside says what else than devices keeps a Pod from a node.
-func (s *Scheduler) refuseBeside(n *node, d *demand) (refusal Refusal, refused bool) {
+func (d *demand) refuseBeside(n *node, isLive bool) (refusal Refusal, refused bool) {
 	if reason := d.whyUnfit(n.object); reason != "" {
 		return Refusal{Reason: reason}, true
 	}
-	reason, shortages := n.whyOccupied(d, s.isLive)
+	reason, shortages := n.whyOccupied(d, isLive)
 	return Refusal{Reason: reason, shortages: shortages}, reason != ""
 }
 

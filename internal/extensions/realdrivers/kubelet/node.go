@@ -74,7 +74,7 @@ func (k *Kubelets) startNode(ctx context.Context, directory string, fake *corev1
 	if err != nil {
 		return nil, &failure{node: fake.Name, err: err, isOfNode: true}
 	}
-	drivers, err := k.realDriversOn(ctx, fake.Name)
+	drivers, err := realDriversOn(ctx, k.Client, fake.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -105,8 +106,8 @@ func (w *wipes) continueWipingAll() bool {
 }
 
 // realDriversOn lists the real drivers that have slices on a node.
-func (k *Kubelets) realDriversOn(ctx context.Context, node string) (sets.Set[string], error) {
-	list, err := k.Client.ResourceV1().ResourceSlices().List(ctx, realSlices(node, ""))
+func realDriversOn(ctx context.Context, client kubernetes.Interface, node string) (sets.Set[string], error) {
+	list, err := client.ResourceV1().ResourceSlices().List(ctx, realSlices(node, ""))
 	if err != nil {
 		return nil, fmt.Errorf("list slices of node %s: %w", node, err)
 	}
