@@ -14,7 +14,7 @@ const storyNamespace = "default"
 
 // endOfStory bounds the removal of what a story made. kube-controller-manager looks for new
 // kinds of owners every 30 seconds.
-const endOfStory = 5 * time.Minute
+const endOfStory = 2 * time.Minute
 
 // seen bounds the wait until all watchers have seen what happened.
 const seen = 30 * time.Second
@@ -75,7 +75,7 @@ func (w *world) perform(ctx context.Context, manifest string, play func() error)
 	defer cancel()
 	_, deleted := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", manifest)
 	if deleted == nil {
-		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=4m", "pods,resourceclaims", "--all")
+		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=90s", "pods,resourceclaims", "--all")
 	}
 	return errors.Join(err, deleted)
 }
