@@ -30,14 +30,14 @@ func othersOn(minor string) func(root string) (string, error) {
 		var rows [][]string
 		for _, result := range results {
 			if strings.HasPrefix(result.Kubernetes, minor+".") {
-				rows = append(rows, result.row())
+				rows = append(rows, result.tableRow())
 			}
 		}
 		return table([]string{"suite", "version", "Kubernetes, kwok", "specs", "result"}, rows), nil
 	}
 }
 
-func (r othersResult) row() []string {
+func (r othersResult) tableRow() []string {
 	ran := r.Passed + r.Failed
 	outcome := []string{strconv.Itoa(r.Passed) + " passed"}
 	for _, other := range []struct {

@@ -130,7 +130,7 @@ func TestSubjects(t *testing.T) {
 		s := &subjects[i]
 		require.False(t, folders[s.folderName()], s.name)
 		folders[s.folderName()] = true
-		require.Subset(t, checkscheduler.FeatureNames(), s.without(), s.name)
+		require.Subset(t, checkscheduler.FeatureNames(), s.unsupportedFeatures(), s.name)
 		for _, u := range s.unsupported {
 			require.Regexp(t, "^https://", u.link)
 		}

@@ -72,7 +72,7 @@ func (o *options) tryAll(ctx context.Context, s *store, root string, matches *re
 		if !matches.MatchString(subjects[i].name) {
 			continue
 		}
-		if err := o.try(ctx, s, &subjects[i]); err != nil {
+		if err := o.trySubject(ctx, s, &subjects[i]); err != nil {
 			problems = append(problems, fmt.Errorf("try %s: %w", subjects[i].name, err))
 		}
 		if ctx.Err() != nil {

@@ -182,7 +182,7 @@ func (s *store) writeViolations(text *strings.Builder) error {
 			statement := texts[violated.ID]
 			fmt.Fprintf(text, "\n### %s\n\n> %s\n>\n> %s, %s\n\n", violationTitle(r, violated.ID), statement.Text, statement.Level, statement.Source)
 			fmt.Fprintf(text, "Version %s, in %d of %d stories (seeds %s). Seen: `%s`\n\n", r.Version, len(violated.Seeds), r.Stories, listSeeds(violated.Seeds), violated.Evidence.Seen)
-			fmt.Fprintf(text, "Smallest story: [script for kubectl](conformance/%s), %s.\n\n", scriptPath(&subjects[i], violated.ID), violated.Evidence.describe())
+			fmt.Fprintf(text, "Smallest story: [script for kubectl](conformance/%s), %s.\n\n", scriptPath(&subjects[i], violated.ID), violated.Evidence.describeSize())
 			writeFinding(text, s.findingOf(r, violated.ID))
 		}
 	}
@@ -209,8 +209,8 @@ func writeFinding(text *strings.Builder, f *finding) {
 	text.WriteString("\n")
 }
 
-// describe says how small the story is.
-func (e *evidence) describe() string {
+// describeSize says how small the story is.
+func (e *evidence) describeSize() string {
 	if e.Reproduced {
 		return fmt.Sprintf("%d of the %d parts of story %d", e.Parts, e.Whole, e.Seed)
 	}

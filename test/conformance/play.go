@@ -42,8 +42,8 @@ func (p *player) build(root string) error {
 	return sidecar.Build(filepath.Join(root, "test", "others"), p.others, ".")
 }
 
-// try plays stories with a subject, and keeps the results.
-func (p *player) try(ctx context.Context, s *store, tried *subject) error {
+// trySubject plays stories with a subject, and keeps the results.
+func (p *player) trySubject(ctx context.Context, s *store, tried *subject) error {
 	fmt.Fprintf(os.Stderr, "%s, log %s\n", tried.name, p.logOf(tried))
 	content, version, err := tried.play(ctx, p, tried)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *player) logOf(s *subject) string { return filepath.Join(p.logs, s.folde
 // schedulerArguments are those of check-scheduler. Its patience is great: a busy machine is no fault of a scheduler.
 func (p *player) schedulerArguments(s *subject) []string {
 	arguments := []string{"check-scheduler", "--seeds", fmt.Sprint(p.seeds), "--settle", "1m", "--timeout", "5m", "--shrink", p.shrink.String(), "-o", "json"}
-	if without := s.without(); len(without) > 0 {
+	if without := s.unsupportedFeatures(); len(without) > 0 {
 		arguments = append(arguments, "--without", strings.Join(without, ","))
 	}
 	return arguments

@@ -104,8 +104,8 @@ func (s *subject) folderName() string {
 	return simple.ReplaceAllString(strings.ToLower(s.name), "-")
 }
 
-// without are all features that stories leave out.
-func (s *subject) without() []string {
+// unsupportedFeatures returns all features that stories leave out.
+func (s *subject) unsupportedFeatures() []string {
 	var features []string
 	for _, u := range s.unsupported {
 		features = append(features, u.features...)

@@ -94,14 +94,14 @@ func (n *node) sendHeartbeats(object *corev1.Node) {
 	}
 	lease, heartbeat := nodeLease{node: n, object: object}, time.Now().Add(heartbeatInterval)
 	for due := time.Now(); ; due = due.Add(renewInterval) {
-		if !wait(n.ctx, time.Until(due)) {
+		if !waitFor(n.ctx, time.Until(due)) {
 			return
 		}
 		if !n.Owner.Acts(n.name, true) {
 			n.loop.Add(n.name)
 			return
 		}
-		lease.renew(due)
+		lease.renewLease(due)
 		if lease.isOfKwok && !due.Before(heartbeat) {
 			heartbeat = heartbeat.Add(heartbeatInterval)
 			if now := n.Caches.Nodes.Get(n.name); now != nil && now.UID == n.uid {
@@ -122,8 +122,8 @@ type nodeLease struct {
 	missing int
 }
 
-// renew does what is due every ten seconds.
-func (l *nodeLease) renew(due time.Time) {
+// renewLease does what is due every ten seconds.
+func (l *nodeLease) renewLease(due time.Time) {
 	if l.isOfKwok {
 		return
 	}
@@ -132,7 +132,7 @@ func (l *nodeLease) renew(due time.Time) {
 		if got.code == http.StatusNotFound {
 			l.missing++
 		}
-		l.note(got)
+		l.noteHolder(got)
 		return
 	}
 	got := l.node.kubelet.send(l.node.ctx, due, writeLease(l.object, l.version, time.Now()))
@@ -140,10 +140,10 @@ func (l *nodeLease) renew(due time.Time) {
 		l.version, l.missing = "", 0 // someone else has written it
 		return
 	}
-	l.note(got)
+	l.noteHolder(got)
 }
 
-func (l *nodeLease) note(got answer) {
+func (l *nodeLease) noteHolder(got answer) {
 	var lease coordinationv1.Lease
 	if got.code != http.StatusOK && got.code != http.StatusCreated || unmarshalBody(got.body, &lease) != nil {
 		return
@@ -227,7 +227,7 @@ func (n *node) sendSteps(uid types.UID, of *pod) {
 		if next.at.Before(idle) {
 			next.at = idle
 		}
-		if !wait(n.ctx, time.Until(next.at)) {
+		if !waitFor(n.ctx, time.Until(next.at)) {
 			return
 		}
 		if next.request == nil {
@@ -305,14 +305,14 @@ func (n *node) setMounts(pod types.UID, mounts []mount) {
 			ctx, stop := context.WithCancel(n.ctx)
 			watched = &mountWatch{sets.New[types.UID](), stop}
 			n.mounts[of] = watched
-			n.sending.Go(func() { n.kubelet.keepWatch(ctx, of.watch(), n.version.lists) })
+			n.sending.Go(func() { n.kubelet.keepWatch(ctx, of.newWatch(), n.version.lists) })
 		}
 		watched.pods.Insert(pod)
 	}
 }
 
-// watch is what a kubelet watches of a mount.
-func (m mount) watch() watchOf {
+// newWatch returns what a kubelet watches of a mount.
+func (m mount) newWatch() watchOf {
 	path := coreAPI + "/namespaces/" + m.namespace + "/" + m.resource
 	return watchOf{m.resource, path, fields.OneTermEqualSelector("metadata.name", m.name).String(), objectWatchTimeout}
 }

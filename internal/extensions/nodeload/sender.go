@@ -82,7 +82,7 @@ func (c *client) send(ctx context.Context, due time.Time, r *request) answer {
 	for try := 1; ; try++ {
 		if delay := c.limiter.Reserve().Delay(); delay > 0 {
 			due = time.Now().Add(delay)
-			if !wait(ctx, delay) {
+			if !waitFor(ctx, delay) {
 				return answer{}
 			}
 		}
@@ -103,7 +103,7 @@ func (c *client) send(ctx context.Context, due time.Time, r *request) answer {
 			return answer{response.StatusCode, body}
 		}
 		due = time.Now().Add(time.Duration(pause) * time.Second)
-		if !wait(ctx, time.Until(due)) {
+		if !waitFor(ctx, time.Until(due)) {
 			return answer{response.StatusCode, body}
 		}
 	}
@@ -148,8 +148,8 @@ func (c *client) roundTrip(ctx context.Context, r *request) (*http.Response, err
 	return c.transport.RoundTrip(sent)
 }
 
-// wait returns false if ctx ends first.
-func wait(ctx context.Context, delay time.Duration) bool {
+// waitFor returns false if ctx ends first.
+func waitFor(ctx context.Context, delay time.Duration) bool {
 	if delay <= 0 {
 		return ctx.Err() == nil
 	}

@@ -56,7 +56,7 @@ func (c *client) keepWatch(ctx context.Context, of watchOf, isListed bool) {
 			backoff = firstBackoff
 			continue
 		}
-		if !wait(ctx, time.Duration((1+rand.Float64())*float64(backoff))) {
+		if !waitFor(ctx, time.Duration((1+rand.Float64())*float64(backoff))) {
 			return
 		}
 		backoff = min(2*backoff, lastBackoff)

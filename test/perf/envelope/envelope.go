@@ -148,7 +148,7 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (map[string][]sample
 		}
 		fmt.Fprintf(e.progress, "  %s:%s\n", w.name(), line.String())
 	}
-	for _, warning := range p.warnings() {
+	for _, warning := range p.listWarnings() {
 		fmt.Fprintln(e.progress, "  warning:", warning)
 	}
 	return samples, nil

@@ -68,8 +68,8 @@ func (p *point) isUnpaced() bool {
 	return median.Creating > mostCreating || median.Own > mostOwn
 }
 
-// warnings say why the figures of a point are to be doubted.
-func (p *point) warnings() []string {
+// listWarnings says why the figures of a point are to be doubted.
+func (p *point) listWarnings() []string {
 	var all []string
 	median := p.medianPace()
 	if median.Creating > mostCreating {
@@ -112,7 +112,7 @@ func (r *report) conclude() {
 func (r *report) doubts() []string {
 	all := slices.Clone(r.Skipped)
 	for i := range r.Points {
-		for _, warning := range r.Points[i].warnings() {
+		for _, warning := range r.Points[i].listWarnings() {
 			all = append(all, fmt.Sprintf("%s at %d: %s", r.Points[i].Dimension, r.Points[i].Value, warning))
 		}
 	}

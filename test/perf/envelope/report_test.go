@@ -99,15 +99,15 @@ func TestJudge(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	p := pointOf("nodes", 50, 1)
-	require.Empty(t, p.warnings())
+	require.Empty(t, p.listWarnings())
 	for want, bad := range map[string]pace{
 		"the writer was the limit": {Creating: 0.96},
 		"this program took 50 %":   {Own: 0.5},
 		"other programs took 70 %": {Others: 0.7},
 	} {
 		p.Paces = map[string][]pace{newer: {bad}}
-		require.Len(t, p.warnings(), 1)
-		require.Contains(t, p.warnings()[0], want)
+		require.Len(t, p.listWarnings(), 1)
+		require.Contains(t, p.listWarnings()[0], want)
 	}
 }
 
@@ -225,9 +225,9 @@ func TestQuantile(t *testing.T) {
 	for i := range 100 {
 		values = append(values, float64(100-i))
 	}
-	require.InDelta(t, 50, quantile(values, 0.5), 0)
-	require.InDelta(t, 99, quantile(values, 0.99), 0)
-	require.InDelta(t, 7, quantile([]float64{7}, 0.5), 0)
+	require.InDelta(t, 50, nearestRank(values, 0.5), 0)
+	require.InDelta(t, 99, nearestRank(values, 0.99), 0)
+	require.InDelta(t, 7, nearestRank([]float64{7}, 0.5), 0)
 }
 
 func TestChoose(t *testing.T) {

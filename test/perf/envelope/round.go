@@ -106,8 +106,8 @@ func (w *world) runRound(ctx context.Context) (sample, pace, error) {
 	until := last.Sub(started)
 	s := sample{
 		"podRate":       float64(w.shape.Pods) / until.Seconds(),
-		"allocationP50": quantile(allocation, 0.5), "allocationP99": quantile(allocation, 0.99),
-		"startP50": quantile(start, 0.5), "startP99": quantile(start, 0.99),
+		"allocationP50": nearestRank(allocation, 0.5), "allocationP99": nearestRank(allocation, 0.99),
+		"startP50": nearestRank(start, 0.5), "startP99": nearestRank(start, 0.99),
 		"bytesPerNode": w.bytesPerNode,
 	}
 	for key, component := range measured {
@@ -131,7 +131,7 @@ func (w *world) awaitCalm(ctx context.Context) error {
 			return err
 		}
 		var after usage
-		if after, err = w.readUsage(); err == nil && (after.all()-before.all()).Seconds() < calm*after.at.Sub(before.at).Seconds() {
+		if after, err = w.readUsage(); err == nil && (after.totalCPU()-before.totalCPU()).Seconds() < calm*after.at.Sub(before.at).Seconds() {
 			return nil
 		}
 		before = after
@@ -139,8 +139,8 @@ func (w *world) awaitCalm(ctx context.Context) error {
 	return err
 }
 
-// quantile returns the value that a share of all, such as 0.5, are not above.
-func quantile(values []float64, share float64) float64 {
+// nearestRank returns the value that a share of all, such as 0.5, are not above.
+func nearestRank(values []float64, share float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }

@@ -47,8 +47,8 @@ func (w *world) readUsage() (usage, error) {
 	return u, nil
 }
 
-// all is the CPU of all components.
-func (u usage) all() time.Duration {
+// totalCPU is the CPU of all components.
+func (u usage) totalCPU() time.Duration {
 	var sum time.Duration
 	for cpu := range maps.Values(u.cpu) {
 		sum += cpu
@@ -59,7 +59,7 @@ func (u usage) all() time.Duration {
 // paceSince returns the shares of all processors that were taken since before.
 func (u usage) paceSince(before usage) pace {
 	processors := u.at.Sub(before.at).Seconds() * float64(runtime.NumCPU())
-	own, cluster := (u.own - before.own).Seconds(), (u.all() - before.all()).Seconds()
+	own, cluster := (u.own - before.own).Seconds(), (u.totalCPU() - before.totalCPU()).Seconds()
 	p := pace{Own: own / processors}
 	if u.machine > 0 {
 		p.Others = max(0, (u.machine-before.machine).Seconds()-own-cluster) / processors

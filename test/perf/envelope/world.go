@@ -101,14 +101,14 @@ func startWorld(ctx context.Context, of subject, programs map[string]string) (*w
 		return nil, err
 	}
 	w := &world{subject: of, cluster: c}
-	if err := w.prepare(ctx); err != nil {
+	if err := w.prepareCluster(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return w, nil
 }
 
-// prepare creates what all points need.
-func (w *world) prepare(ctx context.Context) (err error) {
+// prepareCluster creates what all points need.
+func (w *world) prepareCluster(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}

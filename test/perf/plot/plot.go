@@ -42,7 +42,7 @@ func Draw(panels []Panel, footer string) string {
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	for i := range panels {
 		fmt.Fprintf(&svg, `<g transform="translate(%d,%d)">`+"\n", i%columns*panelWidth, i/columns*panelHeight)
-		panels[i].draw(&svg)
+		panels[i].drawPanel(&svg)
 		svg.WriteString("</g>\n")
 	}
 	fmt.Fprintf(&svg, `<text x="10" y="%d"><tspan fill="#555">%s</tspan>`, height-10, html.EscapeString(footer))
@@ -55,7 +55,7 @@ func Draw(panels []Panel, footer string) string {
 	return svg.String()
 }
 
-func (p *Panel) draw(svg *strings.Builder) {
+func (p *Panel) drawPanel(svg *strings.Builder) {
 	right, top := 1.0, p.Limit
 	for _, series := range p.Series {
 		for i := range series.X {
