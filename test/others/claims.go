@@ -14,7 +14,7 @@ const storyNamespace = "default"
 
 // endOfStory bounds the removal of what a story made. kube-controller-manager looks for new
 // kinds of owners every 30 seconds.
-const endOfStory = 2 * time.Minute
+const endOfStory = 5 * time.Minute
 
 // seen bounds the wait until all watchers have seen what happened.
 const seen = 30 * time.Second
@@ -69,13 +69,18 @@ func (w *world) perform(ctx context.Context, manifest string, play func() error)
 	if _, err := w.Kubectl(ctx, "apply", "-f", manifest); err != nil {
 		return err
 	}
+	return w.deleteAfter(ctx, manifest, play)
+}
+
+// deleteAfter plays, and deletes what is in a manifest or in a folder of manifests.
+func (w *world) deleteAfter(ctx context.Context, manifests string, play func() error) error {
 	err := play()
 	// Also when the time of the story is up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endOfStory)
 	defer cancel()
-	_, deleted := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", manifest)
+	_, deleted := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", manifests)
 	if deleted == nil {
-		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=90s", "pods,resourceclaims", "--all")
+		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=4m", "pods,resourceclaims", "--all")
 	}
 	return errors.Join(err, deleted)
 }

@@ -23,10 +23,10 @@ var computeDomainController = command{module: nvidiaModule, path: "/cmd/compute-
 
 // computeDomains runs NVIDIA's controller of ComputeDomains on a rack of fake trays.
 var computeDomains = suite{
-	name:       "nvidia-compute-domains",
-	title:      `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
-	tests:      build.Tests{Module: nvidiaModule},
-	sidecar:    []string{"--compute-domains"},
+	name:    "nvidia-compute-domains",
+	title:   `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
+	tests:   build.Tests{Module: nvidiaModule},
+	sidecar: []string{"--compute-domains"},
 	moreStages: []string{"node/chaos/node-crash.yaml"},
 	commands:   []command{computeDomainController},
 	install:    installComputeDomains,
@@ -35,6 +35,7 @@ var computeDomains = suite{
 		{name: "a daemon that is not ready makes the ComputeDomain NotReady until it is", run: daemonFails},
 		{name: "a node that crashes makes the ComputeDomain NotReady until it is back", run: nodeCrashes},
 		{name: "a node that is replaced joins again", run: nodeIsReplaced},
+		{name: "56 racks with 1,008 nodes have a ComputeDomain each that becomes Ready, and their Pods run", run: fleetRuns, limit: 25 * time.Minute},
 	},
 }
 

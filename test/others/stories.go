@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/others/report"
 )
 
-// storyLimit bounds a story.
+// storyLimit bounds a story that says nothing else.
 const storyLimit = 3 * time.Minute
 
 // A story is what a user does with a project, and what has to come of it. It leaves nothing
@@ -18,6 +19,8 @@ const storyLimit = 3 * time.Minute
 type story struct {
 	name string
 	run  func(ctx context.Context, w *world) error
+	// limit bounds it, if not storyLimit.
+	limit time.Duration
 }
 
 // tell runs stories one after another. What they say is in the log.
@@ -44,7 +47,7 @@ func (r *runner) tell(ctx context.Context, w *world, stories []story, logFile st
 }
 
 func (s story) tell(ctx context.Context, w *world) report.Spec {
-	ctx, cancel := context.WithTimeout(ctx, storyLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.limit, storyLimit))
 	defer cancel()
 	start := time.Now()
 	err := s.run(ctx, w)

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// fleetRacks is how many racks a fleet has, so that it has 1,000 nodes.
+const fleetRacks = 56
+
+// fleetRuns adds racks until there are 1,000 nodes, each with a fabric and a ComputeDomain of its own, and removes them.
+// The jobs start one after another: kube-controller-manager before 1.37 remembers only the last 100 claims that it has
+// created, and makes a second claim for a Pod whose first one has not reached its cache yet.
+func fleetRuns(ctx context.Context, w *world) error {
+	rack, err := os.ReadFile(filepath.Join(manifests("nvidia-compute-domains"), "rack.yaml"))
+	if err != nil {
+		return fmt.Errorf("read rack: %w", err)
+	}
+	racks := filepath.Join(w.Logs(), "racks")
+	if err := os.MkdirAll(racks, 0o755); err != nil {
+		return fmt.Errorf("create directory for racks: %w", err)
+	}
+	var nodes strings.Builder
+	var jobs []string
+	for number := 1; number < fleetRacks; number++ {
+		fabric := fmt.Sprintf("00000000-0000-0000-0000-%012d.0", number)
+		for tray := range rackTrays {
+			fmt.Fprintf(&nodes, "---\n%s", fleetTray(fmt.Sprintf("rack-%d-tray-%d", number, tray), fabric))
+		}
+		job := filepath.Join(racks, fmt.Sprintf("rack-%d.yaml", number))
+		if err := os.WriteFile(job, []byte(rackOf(string(rack), number, fabric)), 0o600); err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+		jobs = append(jobs, job)
+	}
+	trays := filepath.Join(w.Logs(), "trays.yaml")
+	if err := os.WriteFile(trays, []byte(nodes.String()), 0o600); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return w.perform(ctx, trays, func() error {
+		if _, err := w.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=5m", "nodes", "--all"); err != nil {
+			return err
+		}
+		return w.deleteAfter(ctx, racks, func() error {
+			for _, job := range jobs {
+				if _, err := w.Kubectl(ctx, "apply", "-f", job); err != nil {
+					return err
+				}
+				if err := w.awaitRacks(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// awaitRacks waits until the ComputeDomains of all racks are Ready and their jobs run.
+func (w *world) awaitRacks(ctx context.Context) error {
+	for _, condition := range [][]string{
+		{"--for=jsonpath={.status.status}=Ready", "computedomains"},
+		{fmt.Sprintf("--for=jsonpath={.status.availableReplicas}=%d", rackTrays), "deployments"},
+	} {
+		arguments := append([]string{"-n", storyNamespace, "wait", "--timeout=2m", "--all"}, condition...)
+		if _, err := w.Kubectl(ctx, arguments...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rackOf renames what is in the manifest of a rack, and keeps its Pods on the rack with a fabric.
+func rackOf(rack string, number int, fabric string) string {
+	suffix := "-" + strconv.Itoa(number)
+	return strings.NewReplacer("name: rack\n", "name: rack"+suffix+"\n", "rack-channel", "rack-channel"+suffix, "tray-gpus", "tray-gpus"+suffix,
+		"training", "training"+suffix, "      containers:\n", "      nodeSelector: {nvidia.com/gpu.clique: "+fabric+"}\n      containers:\n").Replace(rack)
+}
+
+// fleetTray is a node of a rack.
+func fleetTray(name, fabric string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Node
+metadata:
+  name: %[1]s
+  annotations: {kwok.x-k8s.io/node: fake}
+  labels: {kubernetes.io/hostname: %[1]s, dra.kwok.x-k8s.io/profile: nvidia-gb200-nvl72, nvidia.com/gpu.clique: %[2]s}
+`, name, fabric)
+}
