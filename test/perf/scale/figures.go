@@ -19,6 +19,7 @@ type figures struct {
 	Writing writing `json:"writing"`
 	Rest    rest    `json:"rest"`
 	Leases  leases  `json:"leases"`
+	Asking  asking  `json:"asking"`
 }
 
 // memory is what is resident when all is prepared, and after a restart, and the
@@ -80,6 +81,16 @@ type leases struct {
 	Peak int64   `json:"peakBytes"`
 }
 
+// asking is how long somebody waits who looks at the fleet, in seconds: until the page itself is there, until it has all
+// devices, and until kwok-dractl status has printed the fleet. Its memory is the most of a sidecar with the page open, in
+// bytes.
+type asking struct {
+	Page    float64 `json:"pageSeconds"`
+	Devices float64 `json:"pageWithDevicesSeconds"`
+	Status  float64 `json:"statusSeconds"`
+	Peak    int64   `json:"peakBytesWithPage"`
+}
+
 // heartbeatCore is the share of a core that heartbeats of all nodes take, were
 // the control plane quick enough for them.
 func (f *figures) heartbeatCore() float64 {
@@ -114,6 +125,8 @@ type bar struct {
 // that says more of the machine, and of what else it does, than of kwok-dra.
 const (
 	mostMemory  = 256 * sidecar.MiB
+	mostAtLarge = 1024 * sidecar.MiB
+	leastRate   = 0.8 // of a fleet of the usual size
 	mostRestart = 1.3
 	mostLeased  = 0.01
 	linear      = 1.1
@@ -129,19 +142,29 @@ func checkLimits(sizes []figures) []bar {
 		rested += sizes[i].Rest.Writes
 	}
 	ratio := last.Restart.readyToPlain()
+	memory, leased := last.memoryLimit(), mostLeased*max(1, float64(last.Nodes)/usualFleet)
 	bars := []bar{
-		{"resident memory, at most at any time", "<= 256 MiB", formatMebibytes(last.Memory.Peak) + " MiB", last.Memory.Peak <= mostMemory},
+		{"resident memory, at most at any time", "<= " + formatMebibytes(memory) + " MiB", formatMebibytes(last.Memory.Peak) + " MiB", last.Memory.Peak <= memory},
 		{"restart to ready, of what plain informers take", "<= 1.3", ratio.String(), ratio.Median <= mostRestart},
 		{"writes on restarts", "0", fmt.Sprint(restarted), restarted == 0},
 		{"writes at rest", "0", fmt.Sprint(rested), rested == 0},
-		{"at rest with kwok's leases", "<= 1 % of a core", fmt.Sprintf("%.1f %%", 100*last.leasedCore()), last.leasedCore() <= mostLeased},
+		{"at rest with kwok's leases", fmt.Sprintf("<= %.1f %% of a core", 100*leased), fmt.Sprintf("%.1f %%", 100*last.leasedCore()), last.leasedCore() <= leased},
 		{"lists of all leases", "<= heartbeats", fmt.Sprintf("%.1f %%", 100*last.Leases.Core), last.Leases.Core <= last.heartbeatCore()},
+	}
+	if first := &sizes[0]; last.Nodes > usualFleet {
+		bars = append(bars,
+			rateBar("publish", last.Writing.PublishRate/first.Writing.PublishRate),
+			rateBar("prepare", last.Writing.PrepareRate/first.Writing.PrepareRate))
 	}
 	for _, g := range grown {
 		exponent := growthExponent(sizes, g.cost)
 		bars = append(bars, bar{"growth of " + g.what, "linear or better", fmt.Sprintf("nodes^%.2f", exponent), exponent <= linear})
 	}
 	return bars
+}
+
+func rateBar(what string, ofUsual float64) bar {
+	return bar{what + ", of the rate at 10,000 nodes", ">= 0.8", fmt.Sprintf("%.2f", ofUsual), ofUsual >= leastRate}
 }
 
 // grown are the costs that are to grow no faster than the fleet.
@@ -154,6 +177,14 @@ var grown = []struct {
 	{"lists of all leases", func(f *figures) float64 { return f.Leases.Core }},
 	{"CPU to publish nodes", func(f *figures) float64 { return f.Writing.PublishCPU }},
 	{"CPU to prepare Pods", func(f *figures) float64 { return f.Writing.PrepareCPU }},
+}
+
+// memoryLimit is the most memory that a fleet of this size may take.
+func (f *figures) memoryLimit() int64 {
+	if f.Nodes > usualFleet {
+		return mostAtLarge
+	}
+	return mostMemory
 }
 
 func formatMebibytes(bytes int64) string {

@@ -72,6 +72,21 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestLargeFleet: a fleet of more than 10,000 nodes may take more memory, and must be as quick.
+func TestLargeFleet(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []int{10_000, 65_000}, (&scale{nodes: 65_000}).fleetSizes())
+	sizes := []figures{linearFleet()[2], linearFleet()[2]}
+	sizes[1].Nodes, sizes[1].Memory.Peak = 65_000, 1000*sidecar.MiB
+	sizes[1].Writing.PublishCPU, sizes[1].Writing.PrepareCPU = 65, 130
+	sizes[1].Writing.PublishRate, sizes[1].Leases.Core = 250, 0.2
+	r := report{Bars: checkLimits(sizes)}
+	require.Zero(t, r.countMissed(), "%v", r.Bars)
+	sizes[1].Writing.PublishRate, sizes[1].Memory.Peak = 230, 1025*sidecar.MiB
+	r = report{Bars: checkLimits(sizes)}
+	require.Equal(t, 2, r.countMissed(), "%v", r.Bars)
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
 	sizes := linearFleet()

@@ -36,6 +36,9 @@ func (w *world) growFleet(ctx context.Context, nodes int, rest time.Duration) (f
 	if err := w.measureRest(ctx, rest, &f); err != nil {
 		return f, fmt.Errorf("rest: %w", err)
 	}
+	if err := w.measureAsking(ctx, &f.Asking); err != nil {
+		return f, fmt.Errorf("ask: %w", err)
+	}
 	if err := w.createLeases(ctx, before, nodes); err != nil {
 		return f, err
 	}

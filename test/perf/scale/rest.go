@@ -87,7 +87,7 @@ func (w *world) measureHeartbeats(ctx context.Context, process *sidecar.Process,
 // firstHeartbeats waits until each node has had one. That gives its conditions
 // another lastTransitionTime, and is the only one that changes more than times.
 func (w *world) firstHeartbeats(ctx context.Context) error {
-	const limit = 5 * time.Minute
+	const limit = 15 * time.Minute
 	start := time.Now()
 	for told := start; w.events.Touched() < w.nodes; {
 		if time.Since(start) > limit {
