@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// fleetRacks is how many racks a fleet has, so that it has 1,000 nodes.
+// fleetRacks have 1,000 nodes together.
 const fleetRacks = 56
 
-// fleetRuns adds racks until there are 1,000 nodes, each with a fabric and a ComputeDomain of its own, and removes them.
+// fleetRuns adds racks with 1,000 nodes, and removes them. Each rack has a fabric and a ComputeDomain of its own.
 // The jobs start one after another: kube-controller-manager before 1.37 remembers only the last 100 claims that it has
 // created, and makes a second claim for a Pod whose first one has not reached its cache yet.
 func fleetRuns(ctx context.Context, w *world) error {
@@ -26,7 +26,7 @@ func fleetRuns(ctx context.Context, w *world) error {
 	}
 	var nodes strings.Builder
 	var jobs []string
-	for number := 1; number < fleetRacks; number++ {
+	for number := range fleetRacks {
 		fabric := fmt.Sprintf("00000000-0000-0000-0000-%012d.0", number)
 		for tray := range rackTrays {
 			fmt.Fprintf(&nodes, "---\n%s", fleetTray(fmt.Sprintf("rack-%d-tray-%d", number, tray), fabric))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"

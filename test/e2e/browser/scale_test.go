@@ -58,6 +58,22 @@ func TestTenThousandNodes(t *testing.T) {
 	b.requireNoErrors()
 }
 
+// TestSixtyFiveThousandNodes is of the largest cluster that there is.
+func TestSixtyFiveThousandNodes(t *testing.T) {
+	t.Parallel()
+	b := open(t, newFleet(65_000).serve(t), 1440, 900)
+	t.Logf("all devices are drawn after %v", b.since(`document.getElementById("shown").textContent === "65,000 nodes, 520,000 devices"`))
+	t.Logf("first paint after %.0f ms", eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
+	require.Less(t, b.count("*"), 4000)
+	heap := b.heap()
+	t.Logf("heap: %.0f MiB", heap)
+	require.LessOrEqual(t, heap, 650.0)
+	for _, search := range []string{"H100-999", "model=H100 state=free", ""} {
+		t.Logf("a search for %q takes %.0f ms", search, b.searching(search))
+	}
+	b.requireNoErrors()
+}
+
 // cellIn selects the first cell of a device of this name.
 func cellIn(device string) string { return fmt.Sprintf(`#canvas .cell[aria-label^='%s:']`, device) }
 
