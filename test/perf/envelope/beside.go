@@ -13,7 +13,7 @@ import (
 
 // sidecars are the arguments of the kwok-dra that plays drivers and kubelets, by the values of the dimension of that name. The
 // first value has none: then the slices are written once, and no claim is prepared.
-var sidecars = [][]string{nil, {}}
+var sidecars = [][]string{nil, {}, {"--node-load"}}
 
 // newTemplate returns the template by which kwok-dra publishes the devices of a shape, and prepares them.
 func (s shape) newTemplate() string {

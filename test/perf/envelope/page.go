@@ -56,7 +56,7 @@ How the control plane of Kubernetes copes with more of everything that dynamic r
 - The whole cluster runs on one machine. Compare figures of one section with each other: absolute figures say more of the machine.
 - The base point has %s.
 - In a round, all Pods are created at once and the round ends when all run. Versions take turns, in the reverse order in every second round. A figure is the median of its rounds.
-- Nodes are API objects that kwok makes Ready, and kwok runs the Pods. The benchmark writes the ResourceSlices itself. So no kubelet, driver or kwok-dra takes part, except along the dimension *without and with kwok-dra*: what grows is the work of kube-scheduler, kube-apiserver and kube-controller-manager.
+- Nodes are API objects that kwok makes Ready, and kwok runs the Pods. The benchmark writes the ResourceSlices itself. So no kubelet, driver or kwok-dra takes part, except along the dimension *without kwok-dra, with it, with --node-load*: what grows is the work of kube-scheduler, kube-apiserver and kube-controller-manager.
 - kube-scheduler and kube-controller-manager run without their limits of requests. ` + "`DRAConsumableCapacity` and `DRAPartitionableDevices`" + ` are on in all versions.
 - *Created to bound* ends when devices are allocated and the Pod is bound. Both ends are as a client sees them.
 - A regression differs by at least %.0f %%, with p <= 0.05 in the Mann-Whitney U test, as benchstat has it, and shows again when the point is measured a second time.

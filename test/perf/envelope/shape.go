@@ -70,7 +70,7 @@ var dimensions = []dimension{
 	{name: "counters", unit: "counters per device", points: []int{0, 1, 4, 16}, set: func(s *shape, value int) { s.Counters = value }, since: 35},
 	{name: "shares", unit: "shares per device", points: []int{1, 2, 4, 8}, set: func(s *shape, value int) { s.Shares = value }},
 	{name: "filled", unit: "% of devices allocated before", points: []int{0, 50, 90}, set: func(s *shape, value int) { s.Filled = value }},
-	{name: "sidecar", unit: "without and with kwok-dra", points: []int{0, 1}, set: func(s *shape, value int) { s.Sidecar = value }},
+	{name: "sidecar", unit: "without kwok-dra, with it, with --node-load", points: []int{0, 1, 2}, set: func(s *shape, value int) { s.Sidecar = value }},
 }
 
 // shapeAt returns the base point with another value of the dimension.
