@@ -24,13 +24,15 @@ var computeDomainController = command{module: nvidiaModule, path: "/cmd/compute-
 
 // computeDomains runs NVIDIA's controller of ComputeDomains on a rack of fake trays.
 var computeDomains = suite{
-	name:    "nvidia-compute-domains",
-	title:   `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
-	tests:   build.Tests{Module: nvidiaModule},
-	sidecar: []string{"--compute-domains"},
+	name:       "nvidia-compute-domains",
+	title:      `[NVIDIA's ComputeDomains](#nvidias-computedomains), stories of ours`,
+	tests:      build.Tests{Module: nvidiaModule},
+	sidecar:    []string{"--compute-domains"},
 	moreStages: []string{"node/chaos/node-crash.yaml"},
-	commands:   []command{computeDomainController},
-	install:    installComputeDomains,
+	// The 3,000 claims of a fleet would go for many minutes.
+	cluster:  cluster.Options{ExtraArgs: map[string][]string{cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"}}},
+	commands: []command{computeDomainController},
+	install:  installComputeDomains,
 	stories: []story{
 		{name: "a ComputeDomain of 18 nodes becomes Ready, and its Pods run once their daemons are ready", run: rackRuns},
 		{name: "a daemon that is not ready makes the ComputeDomain NotReady until it is", run: daemonFails},
