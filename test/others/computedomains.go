@@ -38,7 +38,7 @@ var computeDomains = suite{
 		{name: "a daemon that is not ready makes the ComputeDomain NotReady until it is", run: daemonFails},
 		{name: "a node that crashes makes the ComputeDomain NotReady until it is back", run: nodeCrashes},
 		{name: "a node that is replaced joins again", run: nodeIsReplaced},
-		{name: "56 racks with 1,008 nodes have a ComputeDomain each that becomes Ready, and their Pods run", run: fleetRuns, limit: 25 * time.Minute},
+		{name: "56 racks with 1,008 nodes have a ComputeDomain each that becomes Ready, and their Pods run", run: fleetRuns, limit: 40 * time.Minute},
 	},
 }
 

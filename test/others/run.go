@@ -53,7 +53,7 @@ func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 	started := time.Now()
 	err := r.play(ctx, s, result)
 	s.explain(result.Specs)
-	if err == nil && r.record != "" {
+	if err == nil && ctx.Err() == nil && r.record != "" {
 		record := report.NewRecord(result, time.Since(started))
 		record.Title = s.title
 		err = report.Keep(r.record, record)
