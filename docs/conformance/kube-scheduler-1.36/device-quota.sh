@@ -1,0 +1,708 @@
+#!/bin/sh
+# Story story, drawn from seed 246. It needs kubectl alone, and a cluster with a scheduler and
+# kube-controller-manager. It leaves its objects behind; to delete them: sh FILE clean
+set -eu
+rest() { sleep "${REST:-8}"; }
+answer() {
+  sleep 2
+  kubectl -n story get resourceclaims -o go-template='{{range .items}}{{if and .status.allocation (not .status.devices)}}{{.metadata.name}} {"status":{"devices":[{{$comma := ""}}{{range .status.allocation.devices.results}}{{if .bindingConditions}}{{$comma}}{"driver":"{{.driver}}","pool":"{{.pool}}","device":"{{.device}}"{{with .shareID}},"shareID":"{{.}}"{{end}},"conditions":[{{$and := ""}}{{range .'"$1"'}}{{$and}}{"type":"{{.}}","status":"True","reason":"Answered","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}{{$and = ","}}{{end}}]}{{$comma = ","}}{{end}}{{end}}]}}
+{{end}}{{end}}' | while read -r claim patch; do
+    if [ "$patch" != '{"status":{"devices":[]}}' ]; then
+      kubectl -n story patch resourceclaim "$claim" --subresource=status --type=merge -p "$patch"
+    fi
+  done
+}
+if [ "${1:-}" = clean ]; then
+  kubectl delete pods,resourceclaims,resourceclaimtemplates -n story --all --grace-period=0 --force
+  kubectl delete resourceslices,deviceclasses,nodes,priorityclasses,namespaces -l dra.kwok.x-k8s.io/story=story
+  exit
+fi
+
+# 1. The nodes come up, and their devices are published.
+kubectl create -f - <<'EOF'
+apiVersion: v1
+kind: Namespace
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pods
+  namespace: story
+---
+apiVersion: v1
+kind: Node
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+    kubernetes.io/hostname: story-node-0
+    topology.kubernetes.io/zone: b
+  name: story-node-0
+spec:
+  taints:
+  - effect: NoSchedule
+    key: example.com/reserved
+status:
+  allocatable:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  capacity:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  conditions:
+  - reason: NodeOfStory
+    status: "True"
+    type: Ready
+---
+apiVersion: v1
+kind: Node
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+    kubernetes.io/hostname: story-node-1
+    topology.kubernetes.io/zone: a
+  name: story-node-1
+status:
+  allocatable:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  capacity:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  conditions:
+  - reason: NodeOfStory
+    status: "True"
+    type: Ready
+---
+apiVersion: v1
+kind: Node
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+    kubernetes.io/hostname: story-node-2
+    topology.kubernetes.io/zone: a
+  name: story-node-2
+status:
+  allocatable:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  capacity:
+    cpu: "4"
+    memory: 32Gi
+    pods: "110"
+  conditions:
+  - reason: NodeOfStory
+    status: "True"
+    type: Ready
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-gpu
+spec:
+  selectors:
+  - cel:
+      expression: device.driver == "gpu.story.example.com"
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-node-0-gpu-0
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 2.0.0
+      index:
+        int: 0
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-0
+  driver: gpu.story.example.com
+  nodeName: story-node-0
+  pool:
+    generation: 1
+    name: story-node-0
+    resourceSliceCount: 1
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-node-1-gpu-0
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 1
+      fast:
+        bool: true
+      firmware:
+        version: 1.2.0
+      index:
+        int: 0
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-0
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r1
+      fast:
+        bool: true
+      firmware:
+        version: 2.0.0
+      index:
+        int: 1
+      model:
+        string: a
+    bindingConditions:
+    - example.com/attached
+    bindingFailureConditions:
+    - example.com/broken
+    bindsToNode: true
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-1
+  - attributes:
+      example.com/numa:
+        int: 1
+      fast:
+        bool: true
+      firmware:
+        version: 2.0.0
+      index:
+        int: 2
+      model:
+        string: b
+    bindingConditions:
+    - example.com/attached
+    bindingFailureConditions:
+    - example.com/broken
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-2
+  driver: gpu.story.example.com
+  nodeName: story-node-1
+  pool:
+    generation: 1
+    name: story-node-1
+    resourceSliceCount: 1
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-node-2-gpu-0
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 1.0.0
+      index:
+        int: 0
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 10Gi
+    name: dev-0
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 2.0.0
+      index:
+        int: 1
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-1
+  driver: gpu.story.example.com
+  nodeName: story-node-2
+  pool:
+    generation: 1
+    name: story-node-2
+    resourceSliceCount: 1
+EOF
+
+# 2. A quota limits the devices of claims.
+kubectl create -f - <<'EOF'
+apiVersion: v1
+kind: ResourceQuota
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: quota
+  namespace: story
+spec:
+  hard:
+    story-gpu.deviceclass.resource.k8s.io/devices: "4"
+EOF
+kubectl wait --for=jsonpath='{.status.hard}' -n story resourcequota quota
+
+# 3. pod-0, pod-1, pod-2 and pod-3 come.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-0
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      requests:
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-0
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-0
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-1
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      constraints:
+      - matchAttribute: example.com/numa
+      requests:
+      - firstAvailable:
+        - allocationMode: All
+          deviceClassName: story-gpu
+          name: way-0
+        - allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+          name: way-1
+        name: r0
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+          selectors:
+          - cel:
+              expression: device.capacity["gpu.story.example.com"].memory.compareTo(quantity("20Gi"))
+                >= 0
+        name: r1
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-1
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-1
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+  tolerations:
+  - effect: NoSchedule
+    key: example.com/reserved
+    operator: Exists
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-2
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-1
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-2
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      config:
+      - opaque:
+          driver: gpu.story.example.com
+          parameters:
+            of: claim
+        requests:
+        - r0
+      requests:
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-3
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  - image: registry.k8s.io/pause:3.10
+    name: side
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-2
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 4. pod-3 is deleted.
+kubectl delete -n story pod pod-3 --ignore-not-found --wait=false --grace-period=0 --force
+
+# 5. pod-3 comes back.
+kubectl wait --for=delete -n story pod pod-3 --timeout=60s
+kubectl create -f - <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-3
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  - image: registry.k8s.io/pause:3.10
+    name: side
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-2
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 6. Class story-gpu changes.
+kubectl replace -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-gpu
+spec:
+  selectors:
+  - cel:
+      expression: device.driver == "gpu.story.example.com"
+  - cel:
+      expression: device.attributes["gpu.story.example.com"].model == "b"
+EOF
+
+# 7. Pods use the CPUs of nodes.
+kubectl create -f - <<'EOF'
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-important
+value: 1000
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-3
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      constraints:
+      - matchAttribute: example.com/root
+      requests:
+      - exactly:
+          allocationMode: ExactCount
+          count: 2
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-4
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      requests:
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-4
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+      - name: claim-1
+      requests:
+        cpu: "3"
+  - image: registry.k8s.io/pause:3.10
+    name: side
+    resources:
+      claims:
+      - name: claim-0
+      - name: claim-1
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-3
+  - name: claim-1
+    resourceClaimTemplateName: template-4
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+  tolerations:
+  - effect: NoSchedule
+    key: example.com/reserved
+    operator: Exists
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-5
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+      requests:
+        cpu: "3"
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-4
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+  tolerations:
+  - effect: NoSchedule
+    key: example.com/reserved
+    operator: Exists
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 8. pod-6 is more important, and wants all CPUs of a node.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-5
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      requests:
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: pod-6
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+      requests:
+        cpu: "4"
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  priorityClassName: story-important
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-5
+  schedulerName: default-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+EOF
+answer bindingConditions
+rest
+kubectl get pods,resourceclaims -n story -o wide
