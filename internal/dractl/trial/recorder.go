@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
@@ -295,7 +296,11 @@ func (r *Recorder) isCurrent(ctx context.Context) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.EqualFunc(listed, r.objects, func(version string, object metav1.Object) bool { return version == object.GetResourceVersion() }), nil
+	return maps.EqualFunc(listed, r.objects, func(version string, object metav1.Object) bool {
+		// What has happened since the list counts as an event.
+		isNewer, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+		return err == nil && isNewer >= 0
+	}), nil
 }
 
 // Pause waits, unless ctx ends.
