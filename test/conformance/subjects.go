@@ -61,12 +61,16 @@ var subjects = []subject{
 	},
 	{
 		name: "Volcano", kubernetes: "1.36",
-		setting:  "With the plugins `priority`, `gang`, `predicates`, `capacity` and `nodeorder`, and the feature gate `DRAConsumableCapacity` besides those that are on by default",
+		setting:  "With the plugins `priority`, `gang`, `conformance`, `predicates`, `capacity` and `nodeorder`, the feature gates that are on by default and `DRAConsumableCapacity`, which these stories do not use",
 		checkout: &checkout{folder: "volcano", suite: "volcano", url: "https://github.com/volcano-sh/volcano", commit: "v1.15.1"},
 		unsupported: []unsupported{{
 			features: []string{"binding-conditions", "device-taints", "extended-resources", "partitionable-devices", "pod-groups"},
 			reason:   "it has the feature gates of Kubernetes 1.35, where these are alpha and off",
 			link:     "https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/plugins/predicates/predicates.go#L149",
+		}, {
+			features: []string{"consumable-capacity"},
+			reason:   "it is alpha and off there too; with its feature gate, some claims end the scheduler (`addDRAResource` panics)",
+			link:     "https://github.com/volcano-sh/volcano/issues/5586",
 		}},
 		play: func(ctx context.Context, p *player, s *subject) ([]byte, string, error) {
 			return p.checkInSuite(ctx, s, append(p.schedulerArguments(s), "--scheduler-name", "volcano"))

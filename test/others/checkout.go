@@ -43,7 +43,8 @@ func (o *origin) read(ctx context.Context, dir string) (build.Checkout, error) {
 	if got := modfile.ModulePath(content); got != o.module {
 		return build.Checkout{}, fmt.Errorf("find a checkout of %s in %s: go.mod is of module %s, want %s", o.url, dir, got, o.module)
 	}
-	cmd := exec.CommandContext(ctx, "git", "-C", dir, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+	// A release has its name, and everything else its commit.
+	cmd := exec.CommandContext(ctx, "git", "-C", dir, "describe", "--always", "--dirty", "--abbrev=12", "--tags", "--match="+o.commit)
 	// Else it would write what it has found out about the files.
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0")
 	said, err := cmd.Output()

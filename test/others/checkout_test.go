@@ -47,6 +47,21 @@ func TestCheckout(t *testing.T) {
 	require.Equal(t, chosen[0].checkout.Module.Version+"-dirty", changed[0].checkout.Module.Version)
 }
 
+// TestRelease: the version of a release is its tag, though the commit has others.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	released := perfTests
+	released.commit = "v1.2.3"
+	dir := checkedOut(t, released.module)
+	for _, tag := range []string{"another", "v1.2.3", "v9.9.9"} {
+		said, err := exec.Command("git", "-C", dir, "tag", tag).CombinedOutput()
+		require.NoError(t, err, string(said))
+	}
+	checkout, err := released.read(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, "v1.2.3", checkout.Module.Version)
+}
+
 func TestNoCheckout(t *testing.T) {
 	t.Parallel()
 	other, empty := checkedOut(t, "example.com/other"), t.TempDir()

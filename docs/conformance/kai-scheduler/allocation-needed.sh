@@ -791,3 +791,99 @@ kubectl delete pods -n story --field-selector spec.nodeName=story-node-0 --grace
 kubectl delete node story-node-0 --ignore-not-found --wait=false
 rest
 kubectl get pods,resourceclaims -n story -o wide
+
+# 9. The driver publishes generation 2 of pool story-net-1 with other devices, and leaves the old slices behind.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-net-1-gpu-2
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: true
+      firmware:
+        version: 1.0.0
+      index:
+        int: 3
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 10Gi
+    name: dev-3
+  driver: gpu.story.example.com
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchExpressions:
+      - key: topology.kubernetes.io/zone
+        operator: In
+        values:
+        - a
+  pool:
+    generation: 2
+    name: story-net-1
+    resourceSliceCount: 1
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 10. pod-6 comes for devices of the pool.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-2
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+      kai.scheduler/queue: conformance
+  spec:
+    devices:
+      requests:
+      - exactly:
+          allocationMode: All
+          deviceClassName: story-gpu
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+    kai.scheduler/queue: conformance
+  name: pod-6
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  - image: registry.k8s.io/pause:3.10
+    name: side
+    resources: {}
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-2
+  schedulerName: kai-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide

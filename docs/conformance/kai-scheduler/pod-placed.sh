@@ -884,3 +884,88 @@ spec:
 EOF
 rest
 kubectl get pods,resourceclaims -n story -o wide
+
+# 8. The driver publishes generation 2 of pool story-net-0 with other devices, and leaves the old slices behind.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-net-0-nic-2
+spec:
+  allNodes: true
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 1
+      fast:
+        bool: true
+      firmware:
+        version: 1.2.0
+      index:
+        int: 4
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 10Gi
+    name: dev-4
+  driver: nic.story.example.com
+  pool:
+    generation: 2
+    name: story-net-0
+    resourceSliceCount: 1
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 9. pod-6 comes for devices of the pool.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-4
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+      kai.scheduler/queue: conformance
+  spec:
+    devices:
+      requests:
+      - exactly:
+          allocationMode: All
+          deviceClassName: story-nic
+        name: r0
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+    kai.scheduler/queue: conformance
+  name: pod-6
+  namespace: story
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - image: registry.k8s.io/pause:3.10
+    name: main
+    resources:
+      claims:
+      - name: claim-0
+  nodeSelector:
+    dra.kwok.x-k8s.io/story: story
+  resourceClaims:
+  - name: claim-0
+    resourceClaimTemplateName: template-4
+  schedulerName: kai-scheduler
+  serviceAccountName: pods
+  terminationGracePeriodSeconds: 0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide

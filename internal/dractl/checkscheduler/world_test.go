@@ -27,6 +27,8 @@ type faults struct {
 	forgetsDevices, toleratesAll bool
 	// neverTriesAgain leaves a Pod waiting that has not fitted once.
 	neverTriesAgain bool
+	// rewords says of a Pod that waits at each look why it waits, in other words.
+	rewords bool
 	// backoff is how long a Pod waits for another try, and busy how long the scheduler does nothing at first.
 	backoff, busy time.Duration
 }
@@ -58,6 +60,9 @@ func (f *fake) schedulePods(ctx context.Context) {
 	trialtest.Must(err)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		if f.rewords && pod.Spec.NodeName == "" {
+			explainAgain(f, pod)
+		}
 		last, isTried := f.tried[string(pod.UID)]
 		if pod.Spec.NodeName != "" || isTried && (f.neverTriesAgain || time.Since(last) < f.backoff) {
 			continue
@@ -65,6 +70,13 @@ func (f *fake) schedulePods(ctx context.Context) {
 		f.tried[string(pod.UID)] = time.Now()
 		f.schedulePod(ctx, pod)
 	}
+}
+
+// explainAgain says why a Pod waits, in words that nobody has used before.
+func explainAgain(f *fake, pod *corev1.Pod) {
+	apitest.Edit(f.Server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: time.Now().String()}}
+	})
 }
 
 // schedulePod binds a Pod to the first node that has devices for all its claims, each of which asks for one.
@@ -251,6 +263,7 @@ func TestPlay(t *testing.T) {
 		"a right scheduler":                  {faults{}, nil},
 		"a right one that waits for a while": {faults{backoff: 10 * time.Second}, nil},
 		"a right one that is busy at first":  {faults{busy: 30 * time.Second}, nil},
+		"a right one that explains again":    {faults{rewords: true}, nil},
 		"gives a device twice":               {faults{forgetsDevices: true}, []string{"device-once"}},
 		"ignores taints":                     {faults{toleratesAll: true}, []string{"taints-tolerated"}},
 		"leaves a Pod waiting":               {faults{neverTriesAgain: true}, []string{"pod-placed"}},

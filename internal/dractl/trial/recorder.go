@@ -11,11 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
@@ -64,16 +66,16 @@ type Recorder struct {
 	newest time.Time
 	// lead is how much later events are said to be than they are, see SkipTime.
 	lead time.Duration
-	// versions are those of the objects that exist.
-	versions map[types.UID]string
-	err      error
+	// objects are those that exist, as they were seen last.
+	objects map[types.UID]metav1.Object
+	err     error
 }
 
 // StartRecorder starts to watch, from one resource version; without one, from the objects that exist, which it records as
 // added. It skips events that do not matter, and compares with the API server what is in the namespace or in none. End it
 // with Stop.
 func StartRecorder(ctx context.Context, sources []Source, version, namespace string, matters func(event watch.Event) bool) (*Recorder, error) {
-	r := &Recorder{sources: sources, namespace: namespace, matters: matters, versions: map[types.UID]string{}, newest: time.Now()}
+	r := &Recorder{sources: sources, namespace: namespace, matters: matters, objects: map[types.UID]metav1.Object{}, newest: time.Now()}
 	ctx, r.stop = context.WithCancel(ctx)
 	for _, s := range sources {
 		version := version
@@ -178,17 +180,38 @@ func (r *Recorder) recordEvent(event watch.Event, accessor metav1.Object) error 
 	if matters {
 		now := time.Now()
 		r.events = append(r.events, drajudge.Event{Type: event.Type, Object: object, Time: now.Add(r.lead)})
-		r.newest = now
-		r.count++
+		if !isReworded(r.objects[accessor.GetUID()], accessor) {
+			r.newest = now
+			r.count++
+		}
 	}
 	switch {
 	case accessor.GetNamespace() != "" && accessor.GetNamespace() != r.namespace:
 	case event.Type == watch.Deleted:
-		delete(r.versions, accessor.GetUID())
+		delete(r.objects, accessor.GetUID())
 	default:
-		r.versions[accessor.GetUID()] = accessor.GetResourceVersion()
+		r.objects[accessor.GetUID()] = accessor
 	}
 	return nil
+}
+
+// isReworded reports whether all that has changed of a Pod is what the messages of its conditions say. Schedulers explain again
+// and again why a Pod waits, some each time in other words: nothing happens by that.
+func isReworded(old, updated metav1.Object) bool {
+	before, wasPod := old.(*corev1.Pod)
+	after, isPod := updated.(*corev1.Pod)
+	return wasPod && isPod && equality.Semantic.DeepEqual(withoutMessages(before), withoutMessages(after))
+}
+
+// withoutMessages returns a Pod without what differs after a scheduler has explained again why it waits.
+func withoutMessages(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.ResourceVersion, pod.ManagedFields = "", nil
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		condition.Message, condition.LastProbeTime, condition.LastTransitionTime = "", metav1.Time{}, metav1.Time{}
+	}
+	return pod
 }
 
 // convertRule makes a DeviceTaintRule of v1 of one of another version, and returns other objects as they are.
@@ -273,7 +296,11 @@ func (r *Recorder) isCurrent(ctx context.Context) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Equal(listed, r.versions), nil
+	return maps.EqualFunc(listed, r.objects, func(version string, object metav1.Object) bool {
+		// What has happened since the list counts as an event.
+		isNewer, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+		return err == nil && isNewer >= 0
+	}), nil
 }
 
 // Pause waits, unless ctx ends.

@@ -1,5 +1,6 @@
 # What the scripts beside this file share. They need kubectl alone, and a test cluster with a scheduler and
-# kube-controller-manager.
+# kube-controller-manager. $SCHEDULER names another scheduler than the default one, and $LABELS has what it wants on Pods and
+# claims, such as a queue: "KEY: VALUE".
 
 set -eu
 name=$(basename "$0" .sh)
@@ -52,7 +53,7 @@ claim() {
   kubectl create -f - << EOF
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: $1, namespace: $name}
+metadata: {name: $1, namespace: $name, labels: {${LABELS:-}}}
 spec: {devices: {$2}}
 EOF
 }
@@ -67,8 +68,9 @@ pod() {
   cat << EOF
 apiVersion: v1
 kind: Pod
-metadata: {name: $1, namespace: $name}
+metadata: {name: $1, namespace: $name, labels: {${LABELS:-}}}
 spec:
+  schedulerName: ${SCHEDULER:-default-scheduler}
   serviceAccountName: pods
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Story story, drawn from seed 14. It needs kubectl alone, and a cluster with a scheduler and
+# Story story, drawn from seed 30. It needs kubectl alone, and a cluster with a scheduler and
 # kube-controller-manager. It leaves its objects behind; to delete them: sh FILE clean
 set -eu
 rest() { sleep "${REST:-8}"; }
@@ -14,7 +14,7 @@ answer() {
 }
 if [ "${1:-}" = clean ]; then
   kubectl delete pods,resourceclaims,resourceclaimtemplates -n story --all --grace-period=0 --force
-  kubectl delete resourceslices,deviceclasses,nodes,priorityclasses,namespaces -l dra.kwok.x-k8s.io/story=story
+  kubectl delete resourceslices,deviceclasses,nodes,namespaces -l dra.kwok.x-k8s.io/story=story
   exit
 fi
 
@@ -146,17 +146,6 @@ spec:
       expression: device.driver == "nic.story.example.com"
 ---
 apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata:
-  labels:
-    dra.kwok.x-k8s.io/story: story
-  name: story-any
-spec:
-  selectors:
-  - cel:
-      expression: device.driver.endsWith(".story.example.com")
----
-apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata:
   labels:
@@ -172,72 +161,38 @@ spec:
       fast:
         bool: false
       firmware:
-        version: 1.0.0
+        version: 1.2.0
       index:
         int: 0
       model:
         string: a
     capacity:
       memory:
-        value: 20Gi
+        value: 40Gi
     name: dev-0
   - attributes:
       example.com/numa:
-        int: 0
+        int: 1
       example.com/root:
-        string: r1
+        string: r0
       fast:
-        bool: false
+        bool: true
       firmware:
-        version: 2.0.0
+        version: 1.2.0
       index:
         int: 1
       model:
         string: a
     capacity:
       memory:
-        value: 10Gi
+        value: 40Gi
     name: dev-1
-  - attributes:
-      example.com/numa:
-        int: 1
-      example.com/root:
-        string: r0
-      fast:
-        bool: false
-      firmware:
-        version: 2.0.0
-      index:
-        int: 2
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 40Gi
-    name: dev-2
-  - attributes:
-      example.com/numa:
-        int: 0
-      example.com/root:
-        string: r0
-      fast:
-        bool: false
-      firmware:
-        version: 1.0.0
-      index:
-        int: 3
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 40Gi
-    name: dev-3
   driver: gpu.story.example.com
   nodeName: story-node-0
   pool:
     generation: 1
     name: story-node-0
-    resourceSliceCount: 1
+    resourceSliceCount: 2
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -255,66 +210,15 @@ spec:
       fast:
         bool: true
       firmware:
-        version: 1.2.0
-      index:
-        int: 0
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 20Gi
-    name: dev-0
-  - attributes:
-      example.com/numa:
-        int: 1
-      example.com/root:
-        string: r1
-      fast:
-        bool: false
-      firmware:
         version: 1.0.0
       index:
-        int: 1
-      model:
-        string: b
-    capacity:
-      memory:
-        value: 20Gi
-    name: dev-1
-  - attributes:
-      example.com/numa:
         int: 0
-      example.com/root:
-        string: r1
-      fast:
-        bool: true
-      firmware:
-        version: 1.0.0
-      index:
-        int: 2
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 10Gi
-    name: dev-2
-  - attributes:
-      example.com/numa:
-        int: 0
-      example.com/root:
-        string: r0
-      fast:
-        bool: true
-      firmware:
-        version: 1.2.0
-      index:
-        int: 3
       model:
         string: b
     capacity:
       memory:
         value: 40Gi
-    name: dev-3
+    name: dev-0
   driver: gpu.story.example.com
   nodeName: story-node-1
   pool:
@@ -333,65 +237,20 @@ spec:
   - attributes:
       example.com/numa:
         int: 0
-      fast:
-        bool: true
-      firmware:
-        version: 1.2.0
-      index:
-        int: 0
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 40Gi
-    name: dev-0
-  - attributes:
-      example.com/numa:
-        int: 1
-      fast:
-        bool: false
-      firmware:
-        version: 1.0.0
-      index:
-        int: 1
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 10Gi
-    name: dev-1
-  - attributes:
-      example.com/numa:
-        int: 1
       example.com/root:
-        string: r0
+        string: r1
       fast:
-        bool: false
+        bool: true
       firmware:
         version: 1.2.0
       index:
-        int: 2
+        int: 0
       model:
         string: a
     capacity:
       memory:
         value: 10Gi
-    name: dev-2
-  - attributes:
-      example.com/numa:
-        int: 0
-      fast:
-        bool: true
-      firmware:
-        version: 1.0.0
-      index:
-        int: 3
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 40Gi
-    name: dev-3
+    name: dev-0
   driver: gpu.story.example.com
   nodeName: story-node-2
   pool:
@@ -404,25 +263,9 @@ kind: ResourceSlice
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: story-net-0-gpu-0
+  name: story-node-3-gpu-0
 spec:
-  allNodes: true
   devices:
-  - attributes:
-      example.com/numa:
-        int: 1
-      fast:
-        bool: true
-      firmware:
-        version: 1.0.0
-      index:
-        int: 0
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 20Gi
-    name: dev-0
   - attributes:
       example.com/numa:
         int: 0
@@ -431,19 +274,20 @@ spec:
       fast:
         bool: false
       firmware:
-        version: 2.0.0
+        version: 1.2.0
       index:
-        int: 1
+        int: 0
       model:
-        string: b
+        string: a
     capacity:
       memory:
-        value: 20Gi
-    name: dev-1
+        value: 40Gi
+    name: dev-0
   driver: gpu.story.example.com
+  nodeName: story-node-3
   pool:
     generation: 1
-    name: story-net-0
+    name: story-node-3
     resourceSliceCount: 1
 ---
 apiVersion: resource.k8s.io/v1
@@ -458,34 +302,19 @@ spec:
       example.com/numa:
         int: 0
       example.com/root:
-        string: r0
+        string: r1
       fast:
         bool: true
       firmware:
-        version: 2.0.0
+        version: 1.2.0
       index:
         int: 0
       model:
-        string: a
+        string: b
     capacity:
       memory:
-        value: 10Gi
+        value: 20Gi
     name: dev-0
-  - attributes:
-      example.com/numa:
-        int: 1
-      fast:
-        bool: true
-      firmware:
-        version: 1.0.0
-      index:
-        int: 1
-      model:
-        string: a
-    capacity:
-      memory:
-        value: 10Gi
-    name: dev-1
   driver: nic.story.example.com
   nodeName: story-node-0
   pool:
@@ -504,18 +333,69 @@ spec:
   - attributes:
       example.com/numa:
         int: 0
+      example.com/root:
+        string: r1
       fast:
         bool: false
       firmware:
-        version: 1.2.0
+        version: 2.0.0
       index:
         int: 0
       model:
         string: a
     capacity:
       memory:
-        value: 20Gi
+        value: 40Gi
     name: dev-0
+  - attributes:
+      example.com/numa:
+        int: 1
+      fast:
+        bool: false
+      firmware:
+        version: 1.2.0
+      index:
+        int: 1
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-1
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: true
+      firmware:
+        version: 1.0.0
+      index:
+        int: 2
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-2
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 1.0.0
+      index:
+        int: 3
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-3
   driver: nic.story.example.com
   nodeName: story-node-1
   pool:
@@ -535,11 +415,11 @@ spec:
       example.com/numa:
         int: 1
       example.com/root:
-        string: r1
+        string: r0
       fast:
         bool: true
       firmware:
-        version: 1.2.0
+        version: 2.0.0
       index:
         int: 0
       model:
@@ -548,6 +428,40 @@ spec:
       memory:
         value: 20Gi
     name: dev-0
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 2.0.0
+      index:
+        int: 1
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-1
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r0
+      fast:
+        bool: true
+      firmware:
+        version: 1.0.0
+      index:
+        int: 2
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-2
   driver: nic.story.example.com
   nodeName: story-node-2
   pool:
@@ -578,79 +492,132 @@ spec:
         string: b
     capacity:
       memory:
-        value: 40Gi
+        value: 10Gi
     name: dev-0
   - attributes:
       example.com/numa:
         int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: true
+      firmware:
+        version: 1.0.0
+      index:
+        int: 1
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-1
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r0
       fast:
         bool: false
       firmware:
-        version: 2.0.0
+        version: 1.0.0
       index:
+        int: 2
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-2
+  - attributes:
+      example.com/numa:
         int: 1
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 1.0.0
+      index:
+        int: 3
       model:
         string: a
     capacity:
       memory:
-        value: 40Gi
-    name: dev-1
+        value: 10Gi
+    name: dev-3
   driver: nic.story.example.com
   nodeName: story-node-3
   pool:
     generation: 1
     name: story-node-3
-    resourceSliceCount: 2
+    resourceSliceCount: 1
 EOF
 
-# 2. A quota limits the devices of claims.
-kubectl create -f - <<'EOF'
-apiVersion: v1
-kind: ResourceQuota
-metadata:
-  labels:
-    dra.kwok.x-k8s.io/story: story
-  name: quota
-  namespace: story
-spec:
-  hard:
-    story-nic.deviceclass.resource.k8s.io/devices: "3"
-EOF
-kubectl wait --for=jsonpath='{.status.hard}' -n story resourcequota quota
-
-# 3. pod-0, pod-1, pod-2 and pod-3 come.
+# 2. pod-0, pod-1 and pod-2 come.
 kubectl create -f - <<'EOF'
 apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
+kind: ResourceClaim
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: template-0
+  name: claim-0
   namespace: story
 spec:
-  metadata:
-    labels:
-      dra.kwok.x-k8s.io/story: story
-      kai.scheduler/queue: conformance
-  spec:
-    devices:
+  devices:
+    requests:
+    - exactly:
+        allocationMode: All
+        deviceClassName: story-gpu
+      name: r0
+    - exactly:
+        allocationMode: ExactCount
+        count: 2
+        deviceClassName: story-gpu
+      name: r1
+    - firstAvailable:
+      - allocationMode: ExactCount
+        count: 2
+        deviceClassName: story-nic
+        name: way-0
+      - allocationMode: ExactCount
+        count: 2
+        deviceClassName: story-gpu
+        name: way-1
+      name: r2
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: claim-1
+  namespace: story
+spec:
+  devices:
+    config:
+    - opaque:
+        driver: nic.story.example.com
+        parameters:
+          of: claim
       requests:
-      - exactly:
-          allocationMode: ExactCount
-          count: 1
-          deviceClassName: story-nic
-          selectors:
-          - cel:
-              expression: '"root" in device.attributes["example.com"] && device.attributes["example.com"].root
-                == "r1"'
-        name: r0
+      - r1
+    requests:
+    - exactly:
+        allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+      name: r0
+    - exactly:
+        allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+      name: r1
 ---
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
   name: pod-0
   namespace: story
 spec:
@@ -661,59 +628,51 @@ spec:
     resources:
       claims:
       - name: claim-0
-  - image: registry.k8s.io/pause:3.10
-    name: side
-    resources:
-      claims:
-      - name: claim-0
+      - name: claim-1
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-0
-  schedulerName: kai-scheduler
+    resourceClaimName: claim-0
+  - name: claim-1
+    resourceClaimName: claim-1
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
+  tolerations:
+  - effect: NoSchedule
+    key: example.com/reserved
+    operator: Exists
 ---
 apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
+kind: ResourceClaim
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: template-1
+  name: claim-2
   namespace: story
 spec:
-  metadata:
-    labels:
-      dra.kwok.x-k8s.io/story: story
-      kai.scheduler/queue: conformance
-  spec:
-    devices:
-      config:
-      - opaque:
-          driver: nic.story.example.com
-          parameters:
-            of: claim
-        requests:
-        - r0
-      requests:
-      - exactly:
-          allocationMode: ExactCount
-          count: 1
-          deviceClassName: story-nic
-        name: r0
-      - exactly:
-          allocationMode: ExactCount
-          count: 1
-          deviceClassName: story-gpu
-        name: r1
+  devices:
+    requests:
+    - firstAvailable:
+      - allocationMode: All
+        deviceClassName: story-nic
+        name: way-0
+        selectors:
+        - cel:
+            expression: device.attributes["nic.story.example.com"].fast || device.attributes["example.com"].numa
+              == 1
+      - allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+        name: way-1
+      name: r0
 ---
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
   name: pod-1
   namespace: story
 spec:
@@ -728,8 +687,8 @@ spec:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-1
-  schedulerName: kai-scheduler
+    resourceClaimName: claim-2
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
 ---
@@ -738,36 +697,76 @@ kind: ResourceClaimTemplate
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: template-2
+  name: template-0
   namespace: story
 spec:
   metadata:
     labels:
       dra.kwok.x-k8s.io/story: story
-      kai.scheduler/queue: conformance
   spec:
     devices:
       requests:
       - exactly:
           allocationMode: ExactCount
+          count: 2
+          deviceClassName: story-gpu
+        name: r0
+      - firstAvailable:
+        - allocationMode: ExactCount
           count: 1
+          deviceClassName: story-nic
+          name: way-0
+        - allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-nic
+          name: way-1
+        name: r1
+      - exactly:
+          allocationMode: ExactCount
+          count: 2
           deviceClassName: story-gpu
           selectors:
           - cel:
               expression: device.attributes["gpu.story.example.com"].model == "b"
-        name: r0
+        name: r2
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: template-1
+  namespace: story
+spec:
+  metadata:
+    labels:
+      dra.kwok.x-k8s.io/story: story
+  spec:
+    devices:
+      constraints:
+      - matchAttribute: example.com/root
+      requests:
       - exactly:
           allocationMode: ExactCount
           count: 1
           deviceClassName: story-gpu
+        name: r0
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-nic
         name: r1
+      - exactly:
+          allocationMode: ExactCount
+          count: 1
+          deviceClassName: story-nic
+        name: r2
 ---
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
   name: pod-2
   namespace: story
 spec:
@@ -779,23 +778,28 @@ spec:
       claims:
       - name: claim-0
       - name: claim-1
+  - image: registry.k8s.io/pause:3.10
+    name: side
+    resources: {}
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-1
+    resourceClaimTemplateName: template-0
   - name: claim-1
-    resourceClaimTemplateName: template-2
-  schedulerName: kai-scheduler
+    resourceClaimTemplateName: template-1
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
----
+EOF
+
+# 3. pod-3 comes before its claims.
+kubectl create -f - <<'EOF'
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
   name: pod-3
   namespace: story
 spec:
@@ -806,85 +810,81 @@ spec:
     resources:
       claims:
       - name: claim-0
+      - name: claim-1
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-2
-  schedulerName: kai-scheduler
+    resourceClaimName: claim-3
+  - name: claim-1
+    resourceClaimName: claim-4
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
 EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
 
-# 4. Pods use the CPUs of nodes.
+# 4. The claims of pod-3 are made.
 kubectl create -f - <<'EOF'
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: story-important
-value: 1000
+  name: claim-3
+  namespace: story
+spec:
+  devices:
+    config:
+    - opaque:
+        driver: gpu.story.example.com
+        parameters:
+          of: claim
+      requests:
+      - r0
+    requests:
+    - exactly:
+        allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+        selectors:
+        - cel:
+            expression: device.attributes["gpu.story.example.com"].model == "a"
+      name: r0
+    - exactly:
+        allocationMode: ExactCount
+        count: 2
+        deviceClassName: story-nic
+      name: r1
 ---
 apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
+kind: ResourceClaim
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: template-3
+  name: claim-4
   namespace: story
 spec:
-  metadata:
-    labels:
-      dra.kwok.x-k8s.io/story: story
-      kai.scheduler/queue: conformance
-  spec:
-    devices:
-      requests:
-      - exactly:
-          allocationMode: ExactCount
-          count: 1
-          deviceClassName: story-gpu
-          selectors:
-          - cel:
-              expression: device.capacity["gpu.story.example.com"].memory.compareTo(quantity("40Gi"))
-                >= 0
-        name: r0
----
+  devices:
+    requests:
+    - exactly:
+        allocationMode: ExactCount
+        count: 2
+        deviceClassName: story-gpu
+      name: r0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 5. pod-4 comes before its claims.
+kubectl create -f - <<'EOF'
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
   name: pod-4
-  namespace: story
-spec:
-  automountServiceAccountToken: false
-  containers:
-  - image: registry.k8s.io/pause:3.10
-    name: main
-    resources:
-      claims:
-      - name: claim-0
-      requests:
-        cpu: "3"
-  nodeSelector:
-    dra.kwok.x-k8s.io/story: story
-  resourceClaims:
-  - name: claim-0
-    resourceClaimTemplateName: template-3
-  schedulerName: kai-scheduler
-  serviceAccountName: pods
-  terminationGracePeriodSeconds: 0
----
-apiVersion: v1
-kind: Pod
-metadata:
-  labels:
-    dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
-  name: pod-5
   namespace: story
 spec:
   automountServiceAccountToken: false
@@ -896,80 +896,146 @@ spec:
       - name: claim-0
       - name: claim-1
       requests:
-        cpu: "3"
+        cpu: "1"
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-2
+    resourceClaimName: claim-5
   - name: claim-1
-    resourceClaimTemplateName: template-2
-  schedulerName: kai-scheduler
+    resourceClaimName: claim-6
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
-  tolerations:
-  - effect: NoSchedule
-    key: example.com/reserved
-    operator: Exists
+EOF
+
+# 6. The claims of pod-4 are made.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: claim-5
+  namespace: story
+spec:
+  devices:
+    requests:
+    - firstAvailable:
+      - allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+        name: way-0
+        selectors:
+        - cel:
+            expression: device.attributes["gpu.story.example.com"].firmware.isGreaterThan(semver("1.2.0"))
+      - allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-nic
+        name: way-1
+      name: r0
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: claim-6
+  namespace: story
+spec:
+  devices:
+    requests:
+    - exactly:
+        allocationMode: ExactCount
+        count: 1
+        deviceClassName: story-gpu
+        selectors:
+        - cel:
+            expression: '"root" in device.attributes["example.com"] && device.attributes["example.com"].root
+              == "r1"'
+      name: r0
 EOF
 rest
 kubectl get pods,resourceclaims -n story -o wide
 
-# 5. pod-6 is more important, and wants all CPUs of a node.
+# 7. Claim claim-2 is deleted.
+kubectl delete -n story resourceclaim claim-2 --ignore-not-found --wait=false
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 8. All Pods are deleted.
+kubectl delete -n story pod pod-0 --ignore-not-found --wait=false --grace-period=0 --force
+kubectl delete -n story pod pod-1 --ignore-not-found --wait=false --grace-period=0 --force
+kubectl delete -n story pod pod-2 --ignore-not-found --wait=false --grace-period=0 --force
+kubectl delete -n story pod pod-3 --ignore-not-found --wait=false --grace-period=0 --force
+kubectl delete -n story pod pod-4 --ignore-not-found --wait=false --grace-period=0 --force
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 9. The driver starts to publish pool story-node-1 with a slice more.
+kubectl replace -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-node-1-gpu-0
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 1
+      example.com/root:
+        string: r0
+      fast:
+        bool: true
+      firmware:
+        version: 1.0.0
+      index:
+        int: 0
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-0
+  driver: gpu.story.example.com
+  nodeName: story-node-1
+  pool:
+    generation: 2
+    name: story-node-1
+    resourceSliceCount: 2
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 10. pod-5 comes for all devices of the pool.
 kubectl create -f - <<'EOF'
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: template-4
+  name: template-2
   namespace: story
 spec:
   metadata:
     labels:
       dra.kwok.x-k8s.io/story: story
-      kai.scheduler/queue: conformance
   spec:
     devices:
-      config:
-      - opaque:
-          driver: nic.story.example.com
-          parameters:
-            of: claim
-        requests:
-        - r2
-      constraints:
-      - matchAttribute: example.com/root
       requests:
       - exactly:
           allocationMode: All
-          deviceClassName: story-nic
-          selectors:
-          - cel:
-              expression: '"root" in device.attributes["example.com"] && device.attributes["example.com"].root
-                == "r0"'
-        name: r0
-      - exactly:
-          allocationMode: ExactCount
-          count: 1
           deviceClassName: story-gpu
-          selectors:
-          - cel:
-              expression: device.capacity["gpu.story.example.com"].memory.compareTo(quantity("40Gi"))
-                >= 0
-        name: r1
-      - exactly:
-          allocationMode: All
-          deviceClassName: story-any
-        name: r2
+        name: r0
 ---
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kai.scheduler/queue: conformance
-  name: pod-6
+  name: pod-5
   namespace: story
 spec:
   automountServiceAccountToken: false
@@ -979,22 +1045,69 @@ spec:
     resources:
       claims:
       - name: claim-0
-      requests:
-        cpu: "4"
-  - image: registry.k8s.io/pause:3.10
-    name: side
-    resources:
-      claims:
-      - name: claim-0
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
-  priorityClassName: story-important
+    kubernetes.io/hostname: story-node-1
   resourceClaims:
   - name: claim-0
-    resourceClaimTemplateName: template-4
-  schedulerName: kai-scheduler
+    resourceClaimTemplateName: template-2
+  schedulerName: volcano
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
+EOF
+rest
+kubectl get pods,resourceclaims -n story -o wide
+
+# 11. Pool story-node-1 is complete.
+kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  labels:
+    dra.kwok.x-k8s.io/story: story
+  name: story-node-1-gpu-1
+spec:
+  devices:
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: false
+      firmware:
+        version: 2.0.0
+      index:
+        int: 1
+      model:
+        string: b
+    capacity:
+      memory:
+        value: 40Gi
+    name: dev-1
+  - attributes:
+      example.com/numa:
+        int: 0
+      example.com/root:
+        string: r1
+      fast:
+        bool: true
+      firmware:
+        version: 2.0.0
+      index:
+        int: 2
+      model:
+        string: a
+    capacity:
+      memory:
+        value: 20Gi
+    name: dev-2
+  driver: gpu.story.example.com
+  nodeName: story-node-1
+  pool:
+    generation: 2
+    name: story-node-1
+    resourceSliceCount: 2
 EOF
 rest
 kubectl get pods,resourceclaims -n story -o wide
