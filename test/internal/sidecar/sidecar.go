@@ -129,11 +129,12 @@ func AddressIn(log string) string {
 
 // IsReady reports whether the sidecar says that it is ready.
 func (p *Process) IsReady(ctx context.Context) bool {
-	_, err := p.getPath(ctx, "/readyz")
+	_, err := p.Get(ctx, "/readyz")
 	return err == nil
 }
 
-func (p *Process) getPath(ctx context.Context, path string) ([]byte, error) {
+// Get returns what the sidecar serves under a path.
+func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
 	if p.URL == "" {
 		address := AddressIn(p.Log)
 		if address == "" {
@@ -160,7 +161,7 @@ func (p *Process) getPath(ctx context.Context, path string) ([]byte, error) {
 // Metric sums the values of all series of a metric whose labels contain the
 // given pairs, such as `verb="create"`.
 func (p *Process) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
-	body, err := p.getPath(ctx, "/metrics")
+	body, err := p.Get(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}

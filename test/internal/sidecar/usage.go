@@ -68,7 +68,7 @@ func statusBytes(status, field string) (int64, error) {
 // --profiling, and returns what is left, in bytes.
 func (p *Process) HeapAfterCollection(ctx context.Context) (int64, error) {
 	// Not from the metrics: by the time that they are made there is garbage again.
-	profile, err := p.getPath(ctx, "/debug/pprof/heap?gc=1&debug=1")
+	profile, err := p.Get(ctx, "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
 	}
