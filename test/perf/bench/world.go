@@ -54,7 +54,7 @@ func (w *world) startCluster(ctx context.Context) (err error) {
 		ExtraArgs: map[string][]string{
 			cluster.Kwok: {"node-lease-duration-seconds=0"}, cluster.Scheduler: unlimited, cluster.ControllerManager: unlimited,
 		},
-		Output:    os.Stderr,
+		Output: os.Stderr,
 	})
 	return err
 }
