@@ -133,7 +133,7 @@ func (p *Process) IsReady(ctx context.Context) bool {
 	return err == nil
 }
 
-// Get returns what the sidecar serves under a path.
+// Get asks the sidecar for a path.
 func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
 	if p.URL == "" {
 		address := AddressIn(p.Log)
