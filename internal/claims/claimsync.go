@@ -38,7 +38,7 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if !r.Owner.Acts(node, isFake) {
 		return nil
 	}
-	claim, err := r.latestClaim(ctx, state, claim)
+	claim, err := r.latestClaim(ctx, claim)
 	if err != nil {
 		return err
 	}
@@ -65,5 +65,9 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if next.Write == nil {
 		return planErr
 	}
-	return errors.Join(planErr, r.writeEntries(ctx, state, claim, next.Write))
+	if err := r.writeEntries(ctx, claim, next.Write); err != nil {
+		return errors.Join(planErr, err)
+	}
+	r.states.claimAnswers.Postpone(key, r.loop.Add)
+	return planErr
 }

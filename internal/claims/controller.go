@@ -102,8 +102,8 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 			}
 		}, healthRetryInterval)
 	})
-	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
-	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
+	running.Go(func() { c.observer.states.podAnswers.Run(ctx, c.pods.loop.Add) })
+	running.Go(func() { c.observer.states.claimAnswers.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended
 	running.Wait()
 }
@@ -173,6 +173,10 @@ func (c *Controller) addHandlers() {
 			if cached.Older(pod.ResourceVersion, old.ResourceVersion) {
 				c.observer.states.restoredAt.Store(time.Now().UnixNano())
 			}
+			if c.observer.states.podAnswers.Observed(observe.Key(pod), pod.ResourceVersion) {
+				c.observer.states.changes.Add(1)
+				return
+			}
 			c.podChanged(pod, false)
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
@@ -188,11 +192,15 @@ func (c *Controller) addHandlers() {
 	caches.Claims.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Claim]{
 		AddFunc: func(claim *observe.Claim) { c.claimChanged(claim, true) },
 		UpdateFunc: func(old, claim *observe.Claim) {
+			if isOwn := c.observer.states.claimAnswers.Observed(observe.Key(claim), claim.ResourceVersion); isOwn {
+				c.observer.states.changes.Add(1)
+				return
+			}
 			c.claimChanged(claim, old.Allocated != claim.Allocated || old.Node != claim.Node)
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
 			c.observer.states.changes.Add(1)
-			c.observer.states.claimWrites.End(types.NamespacedName(deleted.GetObjectName()))
+			c.observer.states.claimAnswers.Forget(types.NamespacedName(deleted.GetObjectName()))
 			if deleted.OptionalObj != nil {
 				c.observer.states.claims.Delete(deleted.OptionalObj.UID)
 			}

@@ -46,6 +46,42 @@ func TestHealthIsShownOnceRunning(t *testing.T) {
 	}
 }
 
+// TestHealthIsShownWhenPrepared: Stages that keep the statuses of containers leave nothing to write once they run.
+func TestHealthIsShownWhenPrepared(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, configuration(faithful), false)
+		require.Equal(t, statusesOf("claim:c d/n/gpu-0=Unknown"), w.health())
+		require.NotNil(t, w.pod("p").Status.ContainerStatuses[0].State.Waiting)
+		w.editPod("p", func(pod *corev1.Pod) {
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		})
+		w.settled()
+	})
+}
+
+// TestContainersThatChangeWhilePrepared: the statuses of containers that someone else writes meanwhile are not overwritten.
+func TestContainersThatChangeWhilePrepared(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := idleWorld(t, template("d", "")+configuration(faithful), newNode("n"), pod, allocated("c", pod))
+		w.Lags["pods"] = time.Minute // so the plan is made of the answer to the own write
+		isFirst := true
+		w.Refuse(func(call string) error {
+			if call == "ready p" && isFirst {
+				isFirst = false
+				return apierrors.NewConflict(corev1.Resource("pods"), "p", errBroken)
+			}
+			return nil
+		})
+		w.start()
+		time.Sleep(10 * time.Minute)
+		w.wrote("waiting p, prepare c, ready p, ready p")
+		require.Equal(t, statusesOf("claim:c d/n/gpu-0=Unknown"), w.health())
+		w.settled()
+	})
+}
+
 // TestHealthOfAnotherDriver does not matter to Pods that do not use it.
 func TestHealthOfAnotherDriver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -82,27 +82,26 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		return nil
 	}
 	// Until the cache has our last write, its Pod is stale. If it does not get that write in time, the API server is asked.
-	switch state.unseen.Compare(pod.ResourceVersion) {
+	switch answer := r.states.podAnswers.Answer(key); answer.Compare(pod.ResourceVersion) {
 	case expectations.Current:
-		r.states.podWrites.End(key)
+		r.states.podAnswers.Forget(key)
 	case expectations.Behind:
-		r.states.podWrites.Begin(key) // requeues the Pod if the event of the write never comes
+		r.states.podAnswers.Postpone(key, r.loop.Add)
 		return nil
 	case expectations.Doubtful:
 		live, err := r.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
-			r.states.podWrites.Begin(key) // until the cache drops the Pod
-			return nil
+			return nil // the cache will drop the Pod
 		}
 		if err != nil {
 			return fmt.Errorf("get pod %s: %w", key, err)
 		}
-		if cached.Older(live.ResourceVersion, state.unseen.Version) {
+		if cached.Older(live.ResourceVersion, answer.Version) {
 			klog.FromContext(ctx).Info("The API server returned an older version of the pod than before; etcd may have been restored from a backup", "pod", key)
 			r.states.restoredAt.Store(time.Now().UnixNano())
 		}
 		facts.KeepClaimNames(live, pod)
-		pod = r.states.recordPodAnswer(state, live)
+		pod = r.states.recordPodAnswer(live, true)
 	}
 	view := &plan.PodView{Pod: pod, Node: node, Set: r.Config.Current(), Memory: state.memory}
 	view.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !r.actsFor(node, claims) }
@@ -218,7 +217,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 	for _, entries := range next.Entries { // a claim may have been deallocated while the others were written
 		state := r.states.claimStateOf(entries.Claim.UID)
 		state.Lock()
-		_, err := r.confirmClaim(ctx, s, state, entries.Claim)
+		_, err := r.confirmClaim(ctx, s, entries.Claim)
 		state.Unlock()
 		if err != nil {
 			return err
@@ -296,7 +295,7 @@ func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Pa
 		return err
 	}
 	facts.KeepClaimNames(stored, pod)
-	s.view.Pod = r.states.recordPodAnswer(s.state, stored)
+	s.view.Pod = r.states.recordPodAnswer(stored, false)
 	if s.view.Claims.Live != nil {
 		s.view.Claims.Live = plan.NewLive()
 	}

@@ -26,10 +26,13 @@ func (w *world) loseWrites(writes ...string) {
 		if i < 0 {
 			return false, nil, nil
 		}
-		writes = slices.Delete(writes, i, i+1)
 		name := action.(clienttesting.PatchAction).GetName()
 		pod, claim := w.pod("p").DeepCopy(), w.claim("c").DeepCopy()
 		handled, answer, err := serve.React(action)
+		if err != nil { // a conflict, since what was answered before was lost
+			return handled, answer, err
+		}
+		writes = slices.Delete(writes, i, i+1)
 		if name == "p" {
 			apitest.Edit(w.Server, "default", name, func(now *corev1.Pod) { now.Status = pod.Status })
 		} else {

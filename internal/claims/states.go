@@ -27,8 +27,10 @@ type states struct {
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their claimState, and bound the keys of
 	// Pods to their boundPod.
 	pods, claims, bound sync.Map
-	// podWrites and claimWrites have the Pods and claims with writes that the cache does not have yet.
-	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
+	// podAnswers and claimAnswers have what the API server has answered to the last write of a Pod or claim, until the cache
+	// has it. Of a claim it is the newest version until then.
+	podAnswers   expectations.Unseen[types.NamespacedName, struct{}]
+	claimAnswers expectations.Unseen[types.NamespacedName, *resourcev1.ResourceClaim]
 	// restoredAt is when etcd was last seen restored, in nanoseconds since 1970, or 0.
 	restoredAt atomic.Int64
 }
@@ -73,9 +75,7 @@ type boundPod struct {
 
 // podState belongs to the worker that has the Pod's key.
 type podState struct {
-	uid types.UID
-	// unseen holds the version of our last write. Until the cache catches up with it, the cached Pod is stale.
-	unseen expectations.Unseen[struct{}]
+	uid    types.UID
 	memory plan.PodMemory
 	// claims are prepared for the Pod. No two have the same name.
 	claims []preparedClaim
@@ -104,9 +104,6 @@ type preparedClaim struct {
 // claimState is locked while the claim is written, so that Pods that share the claim write it once.
 type claimState struct {
 	sync.Mutex
-	// unseen holds what the API server returned for our last write, or for the read after a conflict. Until the cache
-	// catches up with it, it is the newest version of the claim.
-	unseen expectations.Unseen[*resourcev1.ResourceClaim]
 	memory plan.ClaimMemory
 }
 
@@ -227,7 +224,7 @@ func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotte
 	}
 	forgotten = state.(*podState)
 	s.pods.Delete(key)
-	s.podWrites.End(key)
+	s.podAnswers.Forget(key)
 	if len(forgotten.claims) > 0 {
 		return forgotten, s.markUnprepared(forgotten)
 	}
@@ -241,11 +238,11 @@ func (s *states) claimStateOf(uid types.UID) *claimState {
 	return state.(*claimState)
 }
 
-// recordPodAnswer records a version of a Pod that the API server has returned, and returns it without managed fields.
-func (s *states) recordPodAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+// recordPodAnswer records a version of a Pod that the API server has returned to a write or a read, and returns it without
+// managed fields. The event of an own write says nothing new, since the next plan is made of the answer.
+func (s *states) recordPodAnswer(pod *corev1.Pod, isRead bool) *corev1.Pod {
 	pod.ManagedFields = nil
-	state.unseen.Answered(struct{}{}, pod.ResourceVersion)
-	s.podWrites.Begin(observe.Key(pod))
+	s.podAnswers.Answered(observe.Key(pod), struct{}{}, pod.ResourceVersion, isRead)
 	return pod
 }
 

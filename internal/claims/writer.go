@@ -55,7 +55,7 @@ func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entrie
 	defer state.Unlock()
 	state.memory.UnusedSince = time.Time{}
 	err := retryConflicts(func(isLast bool) error {
-		claim, err := w.confirmClaim(ctx, s, state, want.Claim)
+		claim, err := w.confirmClaim(ctx, s, want.Claim)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entrie
 		}
 		// The last try writes any version. A controller that keeps writing the claim (kubernetes#141274) would keep the Pod
 		// waiting otherwise, and the API server rejects entries of devices that are not allocated.
-		return w.writeEntries(ctx, state, claim, &plan.ClaimWrite{
+		return w.writeEntries(ctx, claim, &plan.ClaimWrite{
 			Operation: plan.WritePrepare, Manager: facts.Manager, Entries: entries.Devices, AnyVersion: isLast,
 		})
 	})
@@ -85,8 +85,8 @@ func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entrie
 
 // confirmClaim returns the newest version of a claim, or a conflict if the claim was deleted, deallocated or allocated again
 // since the Pod was planned. The state must be locked.
-func (w *writer) confirmClaim(ctx context.Context, s *podSync, state *claimState, planned *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
-	now, err := w.latestClaim(ctx, state, planned)
+func (w *writer) confirmClaim(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	now, err := w.latestClaim(ctx, planned)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,9 @@ func withTransitionTimes(claim *resourcev1.ResourceClaim, entries []resourcev1.A
 }
 
 // writeEntries makes the entries a field manager's only ones in a claim, and touches no entries of others. It applies them,
-// or updates the claim if nothing else can write it. The state keeps the claim that the API server returns, for the next look.
-func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, planned *plan.ClaimWrite) error {
+// or updates the claim if nothing else can write it. The claim's state must be locked. The claim that the API server returns
+// is kept for the next look.
+func (w *writer) writeEntries(ctx context.Context, claim *resourcev1.ResourceClaim, planned *plan.ClaimWrite) error {
 	write := *planned
 	write.Entries = withTransitionTimes(claim, write.Entries, metav1.Now())
 	patch := entriesPatch{
@@ -157,7 +158,7 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 		return field.Manager == write.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 	if !needsUpdate {
-		options := metav1.PatchOptions{FieldManager: write.Manager, Force: new(true)}
+		options := metav1.PatchOptions{FieldManager: write.Manager, Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
 		stored, err = claims.Patch(ctx, claim.Name, types.ApplyPatchType, encoded, options, "status")
 		// The API server reformats opaque parameters in each patch, sorted and without spaces. It rejects that as a change of the
 		// allocation if they were stored in another format, as controllers in Go often do.
@@ -179,7 +180,7 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 	if apierrors.IsConflict(err) { // if the claim cannot be read, or has not changed, the next try waits for the cache
 		live, readErr := claims.Get(ctx, claim.Name, metav1.GetOptions{})
 		if readErr == nil && live.UID == claim.UID {
-			w.recordClaimAnswer(state, live)
+			w.recordClaimAnswer(live, true)
 			if live.ResourceVersion != claim.ResourceVersion {
 				err = conflict{err}
 			}
@@ -188,44 +189,43 @@ func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *res
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	w.recordClaimAnswer(state, stored)
+	w.recordClaimAnswer(stored, write.AnyVersion) // what others have written before is not known then
 	return nil
 }
 
-// recordClaimAnswer records a version of a claim that the API server has returned.
-func (w *writer) recordClaimAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+// recordClaimAnswer records a version of a claim that the API server has returned. AwaitsEvent says that its event requeues
+// the claim.
+func (w *writer) recordClaimAnswer(claim *resourcev1.ResourceClaim, awaitsEvent bool) *resourcev1.ResourceClaim {
 	slim := observe.SlimClaim(claim)
-	state.unseen.Answered(slim, slim.ResourceVersion)
-	w.states.claimWrites.Begin(observe.Key(slim))
+	w.states.claimAnswers.Answered(observe.Key(slim), slim, slim.ResourceVersion, awaitsEvent)
 	return slim
 }
 
 // latestClaim returns the newest known version of a claim, whose state must be locked. The given version may be stale, and
 // so may the cache, in which case the API server's answer to our last write is newer. If the cache does not get that write
 // in time, or etcd was restored, latestClaim reads the claim from the API server.
-func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
-	newest := claim
-	if cached.Older(claim.ResourceVersion, state.unseen.Version) {
-		newest = state.unseen.Answer
+func (w *writer) latestClaim(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	newest, key := claim, observe.Key(claim)
+	answer := w.states.claimAnswers.Answer(key)
+	if answer.Content != nil && answer.Content.UID == claim.UID && cached.Older(claim.ResourceVersion, answer.Version) {
+		newest = answer.Content
 	}
-	key := observe.Key(claim)
 	seen := w.Caches.Claims.Observed(key)
 	if seen == nil || seen.UID != claim.UID {
 		return newest, nil
 	}
-	freshness := state.unseen.Compare(seen.ResourceVersion)
+	freshness := answer.Compare(seen.ResourceVersion)
 	if time.Since(time.Unix(0, w.states.restoredAt.Load())) < staleAfterRestore {
 		freshness = expectations.Doubtful // no known version of an object is reliable
 	}
 	switch freshness {
 	case expectations.Current:
-		w.states.claimWrites.End(key)
+		w.states.claimAnswers.Forget(key)
 		if cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
 			return seen.Decode(), nil
 		}
 		return claim, nil
 	case expectations.Behind:
-		w.states.claimWrites.Begin(key)
 		return newest, nil
 	}
 	live, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
@@ -235,5 +235,5 @@ func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *reso
 	case err != nil:
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
-	return w.recordClaimAnswer(state, live), nil
+	return w.recordClaimAnswer(live, true), nil
 }

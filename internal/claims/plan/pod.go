@@ -126,7 +126,6 @@ func NewLive() *Live {
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
 	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
-	waiting := v.waitingPatch(now)
 	switch {
 	case v.Standby(known) && ready && !facts.IsTerminal(v.Pod):
 		return PodPlan{Standby: true, Prepared: known}, nil
@@ -140,10 +139,10 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	case ready:
 		plan.Prepared = known
 		plan.Patch = v.healthPatch()
-	case waiting != nil && v.Set.Faithful: // the Pod shows that it waits before it is prepared
-		return PodPlan{Patch: waiting}, nil
+	case v.Set.Faithful && v.lacksWaitingStatus(): // the Pod shows that it waits before it is prepared
+		return PodPlan{Patch: v.waitingPatch(now)}, nil
 	default:
-		plan, err = v.planPrepare(ctx, waiting, now)
+		plan, err = v.planPrepare(ctx, now)
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
@@ -154,7 +153,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 			tried = now.Sub(since)
 		}
 		if tried < pending.Timeout {
-			return PodPlan{Failure: pending.Failure, Outcome: PreparePending, Patch: waiting, Wait: pending.Timeout - tried}, nil
+			return PodPlan{Failure: pending.Failure, Outcome: PreparePending, Patch: v.waitingPatch(now), Wait: pending.Timeout - tried}, nil
 		}
 		err = pending.Failure
 	}
@@ -171,9 +170,8 @@ func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 	return PodPlan{Failure: failure, Outcome: PrepareFailed, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
-// planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it gets the
-// waiting patch, which may be nil.
-func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time) (plan PodPlan, err error) {
+// planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it waits.
+func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
 	prepares, object := false, lifecycle.PodObject(v.Pod)
 	fails, err := v.Set.FailWhen.Matches(ctx, object)
 	if err == nil && !fails {
@@ -183,7 +181,7 @@ func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time
 		return plan, &Failure{ReasonSelector, err}
 	}
 	if !prepares && !fails {
-		return PodPlan{Patch: waiting}, nil
+		return PodPlan{Patch: v.waitingPatch(now)}, nil
 	}
 	if delay := v.Memory.Last.remainingDelay(v, fails, now); delay > 0 {
 		return PodPlan{Wait: delay}, nil
@@ -218,7 +216,7 @@ func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time
 		}
 		plan.Entries = append(plan.Entries, entries)
 	}
-	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(corev1.ConditionTrue), now)
+	plan.Patch = newStatusPatch(v.Pod, PatchReady, v.preparedStatus(), now)
 	return plan, nil
 }
 
@@ -338,13 +336,4 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 		plan.Unprepared = true
 	}
 	return plan, nil
-}
-
-// waitingPatch gives a Pod the status of a Pod that waits for its claims. It is nil if the Pod has that
-// status, or if its containers run without having waited.
-func (v *PodView) waitingPatch(now time.Time) *Patch {
-	if phase := v.Pod.Status.Phase; facts.ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
-		return nil
-	}
-	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now), now)
 }

@@ -67,7 +67,7 @@ func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus, 
 	}
 	patch := statusPatch{Status: status}
 	patch.Metadata.UID = pod.UID
-	if status.Phase != "" { // the Pod may be running by now
+	if status.Phase != "" || status.ContainerStatuses != nil { // the Pod may be running by now
 		patch.Metadata.ResourceVersion = pod.ResourceVersion
 	}
 	return &Patch{operation, types.StrategicMergePatchType, patch}
@@ -76,6 +76,21 @@ func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus, 
 // startStatus is a status with nothing but PodReadyToStartContainers.
 func startStatus(ready corev1.ConditionStatus) corev1.PodStatus {
 	return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: ready}}}
+}
+
+// lacksWaitingStatus reports whether a Pod does not show yet that it waits for its claims. A Pod whose containers run
+// without having waited never does.
+func (v *PodView) lacksWaitingStatus() bool {
+	phase := v.Pod.Status.Phase
+	return facts.ReadyToStart(v.Pod) == "" && (phase == corev1.PodPending || phase == "")
+}
+
+// waitingPatch gives a Pod the status of a Pod that waits for its claims. It is nil if the Pod does not lack that status.
+func (v *PodView) waitingPatch(now time.Time) *Patch {
+	if !v.lacksWaitingStatus() {
+		return nil
+	}
+	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now), now)
 }
 
 // waitingStatus is the status that a kubelet gives a Pod whose claims are not prepared yet.
@@ -180,7 +195,33 @@ func UnprepareEventMessage(err error) error {
 // container statuses without it, so each change of the Pod may need the patch again. With minimal status
 // only health that a driver reports is shown.
 func (v *PodView) healthPatch() *Patch {
-	if v.HealthDropped || v.Pod.Status.Phase != corev1.PodRunning || !v.Set.Faithful && !v.Driver.ReportsHealth() {
+	if v.Pod.Status.Phase != corev1.PodRunning {
+		return nil
+	}
+	return newHealthPatch(v.Pod, v.healthByContainer())
+}
+
+// preparedStatus is the status of a Pod whose claims are prepared. If the Pod shows that its containers wait, they show the
+// health of their devices too, which the Stages keep: so it takes no write of its own when the containers run.
+func (v *PodView) preparedStatus() corev1.PodStatus {
+	status := startStatus(corev1.ConditionTrue)
+	if len(v.Pod.Status.ContainerStatuses) == 0 {
+		return status
+	}
+	health := v.healthByContainer()
+	if len(health) == 0 {
+		return status
+	}
+	for _, container := range v.Pod.Status.ContainerStatuses {
+		container.AllocatedResourcesStatus = mergeResources(container.AllocatedResourcesStatus, health[container.Name])
+		status.ContainerStatuses = append(status.ContainerStatuses, container)
+	}
+	return status
+}
+
+// healthByContainer is the health of the devices of each container that is to be shown.
+func (v *PodView) healthByContainer() map[string][]corev1.ResourceStatus {
+	if v.HealthDropped || !v.Set.Faithful && !v.Driver.ReportsHealth() {
 		return nil
 	}
 	// No container names the claim for extended resources, and the kubelet does not show its health.
@@ -205,7 +246,7 @@ func (v *PodView) healthPatch() *Patch {
 	if !isShown {
 		return nil
 	}
-	return newHealthPatch(v.Pod, all)
+	return all
 }
 
 // requestHealth lists the health of the devices of an allocated claim that a container names: those of one request, or all.

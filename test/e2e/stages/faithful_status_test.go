@@ -89,14 +89,15 @@ func prepared(pool string) step {
 	return step{"claim", []string{"device of " + harness.Driver + " in pool " + pool + ` data {"model":{"string":"H100"}}`}}
 }
 
+// canStart has the health of devices too. The recorded kubelet wrote the condition alone here, and the health with the next
+// status that it computed, that of running containers.
 func canStart(pod string) step {
-	return step{"pod " + pod, []string{"PodReadyToStartContainers=True"}}
+	return step{"pod " + pod, []string{"PodReadyToStartContainers=True", "c claim:claim-0 k8s.gpu.example.com/gpu=common Unknown"}}
 }
 
 func runs(pod string) step {
 	return step{"pod " + pod, []string{
 		"phase=Running", "Ready=True", "ContainersReady=True", "podIP", "c running", `c resources {"claims":[{"name":"claim-0"}]}`,
-		"c claim:claim-0 k8s.gpu.example.com/gpu=common Unknown",
 	}}
 }
 
@@ -120,11 +121,27 @@ func testStartAndDeletion(h *harness.H) {
 	h.CreatePod("start", quickPod("start", "start", harness.FromTemplate))
 	shownHealth(h, "start", "start")
 	requireStory(h, "start", startedBy("start")...)
+	require.Equal(h, []string{"kwok-dra", "kwok", "kwok-dra", "kwok"}, statusWriters(h, "start"), "waits, is to be prepared, is prepared, runs")
 	h.DeletePod("start", "start", 30)
 	h.Gone("start", "start")
 	deleted := append(startedBy("start"), succeeds("start"),
 		step{"claim", []string{"deallocated", "reserved for 0", "devices gone"}})
 	requireEnd(h, "start", deleted, step{"claim", []string{"deleted"}}, step{"pod start", []string{"deleted"}})
+}
+
+// statusWriters names for each write of the status of a namespace's Pods who made it, if that is kwok or kwok-dra.
+func statusWriters(h *harness.H, namespace string) []string {
+	h.Helper()
+	var writers []string
+	for _, event := range h.Audited(func(event *cluster.AuditEvent) bool {
+		return event.ObjectRef.Namespace == namespace && event.ObjectRef.Resource == "pods" && event.ObjectRef.Subresource == "status" && event.Mutating()
+	}) {
+		program, _, _ := strings.Cut(event.UserAgent, "/")
+		if program = strings.TrimSuffix(program, "-controller"); program == "kwok" || program == "kwok-dra" {
+			writers = append(writers, program)
+		}
+	}
+	return writers
 }
 
 // requireEnd wants the steps, and beside the last of them the claim's and the Pod's end, which the

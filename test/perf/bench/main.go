@@ -23,7 +23,7 @@ import (
 type options struct {
 	nodes, newNodes, rounds, scheduled int
 	rest                               time.Duration
-	only                               string
+	only, profiles                     string
 }
 
 func main() {
@@ -33,6 +33,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 11, "rounds of publishing and of preparing the whole fleet, in each of which all ways take turns")
 	flag.IntVar(&o.scheduled, "scheduled", 500, "Pods that go through the scheduler")
 	flag.StringVar(&o.only, "only", "", "measure just slices, charts (slices for driver Pods) or claims; default: all")
+	flag.StringVar(&o.profiles, "profiles", "", "a directory for CPU profiles of kwok-dra while it prepares; its figures then include the cost of profiling")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
@@ -22,6 +24,8 @@ type preparing struct {
 	// all is prepared.
 	startCPU time.Duration
 	memory   int64
+	// profiled counts the profiles that were taken.
+	profiled int
 }
 
 func newPreparing(w *world) part {
@@ -95,10 +99,15 @@ func (p *preparing) awaitPrepared(ctx context.Context) (time.Duration, error) {
 // bySidecar starts the sidecar where all is bound. Its workers begin when it is
 // ready, and so does what is counted of its CPU.
 func (p *preparing) bySidecar(ctx context.Context) (s sample, err error) {
-	process, err := p.startSidecar(ctx, plain)
+	var arguments []string
+	if p.profiles != "" {
+		arguments = []string{"--profiling"}
+	}
+	process, err := p.startSidecar(ctx, plain, arguments...)
 	if err != nil {
 		return s, err
 	}
+	profiled := p.startProfile(ctx, process)
 	s.cpu, err = cpuOf(process, func() (err error) {
 		s.took, err = p.awaitPrepared(ctx)
 		return err
@@ -112,7 +121,41 @@ func (p *preparing) bySidecar(ctx context.Context) (s sample, err error) {
 	if p.memory, err = process.ResidentMemory(); err != nil {
 		return s, err
 	}
+	if err := <-profiled; err != nil {
+		return s, err
+	}
 	return s, process.Stop()
+}
+
+// profileLength is about as long as it takes to prepare a fleet.
+const profileLength = 5 * time.Second
+
+// startProfile takes a CPU profile in the background, if profiles are wanted, and then a profile of all that was allocated.
+func (p *preparing) startProfile(ctx context.Context, process *sidecar.Process) <-chan error {
+	done := make(chan error, 1)
+	if p.profiles == "" {
+		close(done)
+		return done
+	}
+	p.profiled++
+	number := p.profiled
+	go func() {
+		for _, profile := range []struct{ file, path string }{
+			{fmt.Sprintf("cpu-%d.pprof", number), fmt.Sprintf("/debug/pprof/profile?seconds=%.0f", profileLength.Seconds())},
+			{fmt.Sprintf("allocs-%d.pprof", number), "/debug/pprof/allocs"},
+		} {
+			taken, err := process.Get(ctx, profile.path)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(p.profiles, profile.file), taken, 0o600)
+			}
+			if err != nil {
+				done <- fmt.Errorf("take %s: %w", profile.file, err)
+				return
+			}
+		}
+		done <- nil
+	}()
+	return done
 }
 
 func (p *preparing) print(out io.Writer) {

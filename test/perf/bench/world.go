@@ -44,12 +44,17 @@ type world struct {
 	pods       *fleet.PodEvents
 }
 
+// startCluster starts a control plane without limits of requests that count: a Pod of the scheduler is to be late for
+// what is done for it, and not for a default of a flag.
 func (w *world) startCluster(ctx context.Context) (err error) {
+	unlimited := []string{"kube-api-qps=2000", "kube-api-burst=4000"}
 	w.cluster, err = cluster.Start(ctx, cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		// A kwok that starts again would wait for the leases of the old one to expire.
-		ExtraArgs: map[string][]string{cluster.Kwok: {"node-lease-duration-seconds=0"}},
-		Output:    os.Stderr,
+		ExtraArgs: map[string][]string{
+			cluster.Kwok: {"node-lease-duration-seconds=0"}, cluster.Scheduler: unlimited, cluster.ControllerManager: unlimited,
+		},
+		Output: os.Stderr,
 	})
 	return err
 }
@@ -106,11 +111,11 @@ func (w *world) deleteSlices(ctx context.Context) error {
 }
 
 // startSidecar starts a sidecar with templates, and returns when it is ready.
-func (w *world) startSidecar(ctx context.Context, documents string) (*sidecar.Process, error) {
+func (w *world) startSidecar(ctx context.Context, documents string, arguments ...string) (*sidecar.Process, error) {
 	if err := fleet.Configure(ctx, w.client, documents); err != nil {
 		return nil, err
 	}
-	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig)
+	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig, arguments...)
 }
 
 // publishedBy starts a sidecar with a template, and returns when there is a slice of
