@@ -33,6 +33,8 @@ type fake struct {
 	groups []*group
 	// ignoresDevices makes a node for each Pod that waits, makesTwo two nodes instead of one, and makesNone none.
 	ignoresDevices, makesTwo, makesNone bool
+	// neverRests makes a node for such a Pod again and again, and removes it soon.
+	neverRests bool
 	// packsBadly makes a node for each Pod.
 	packsBadly bool
 	// removesUsed removes each node after a while, evictsPods evicts the Pods of each, and keepsEmpty keeps each.
@@ -215,7 +217,7 @@ func (f *fake) makeNodes() {
 	for _, pod := range f.waitingPods() {
 		needs := f.needs(pod)
 		if f.ignoresDevices {
-			if f.servedPods[pod.UID] {
+			if f.servedPods[pod.UID] && (!f.neverRests || f.countNodes(f.groups[0]) > 0) {
 				continue
 			}
 			f.servedPods[pod.UID] = true
@@ -275,7 +277,8 @@ func (f *fake) removeNodes() {
 			f.emptySince[node.Name] = time.Now()
 		}
 		isSpare := f.groupOf(&node) != f.groups[0] || f.countNodes(f.groups[0]) > f.minimum
-		if !f.keepsEmpty && isSpare && time.Since(f.emptySince[node.Name]) > emptyTime {
+		isDue := f.neverRests || time.Since(f.emptySince[node.Name]) > emptyTime
+		if !f.keepsEmpty && isSpare && isDue {
 			f.removeNode(node.Name)
 		}
 	}

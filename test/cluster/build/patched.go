@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // Patched is a program of Kubernetes with a fault.
@@ -39,6 +41,42 @@ func EnsurePatched(ctx context.Context, p Patched, output io.Writer) (string, er
 		return "", err
 	}
 	return ensureOne(ctx, u, output)
+}
+
+// PatchedModule is a program of a checkout, with a fault in modules that it requires.
+type PatchedModule struct {
+	// Dir is the directory of the go.mod, and Package is the program's, such as ./provider.
+	Dir, Package string
+	// Patch is the path of a patch. It names files by the import paths of their packages.
+	Patch string
+}
+
+// Build builds the program, and puts it at a path.
+func (p PatchedModule) Build(ctx context.Context, program string, output io.Writer) (err error) {
+	scratch, err := os.MkdirTemp("", scratchPrefix)
+	if err != nil {
+		return fmt.Errorf("create scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		if err := copyText(filepath.Join(p.Dir, name), filepath.Join(scratch, name)); err != nil {
+			return err
+		}
+	}
+	guard, err := startGuard()
+	if err != nil {
+		return err
+	}
+	defer guard.endAll()
+	w := workshop{dir: scratch, module: p.Dir, guard: guard, flags: "-buildvcs=false -modfile=" + filepath.Join(scratch, "go.mod")}
+	u := unit{patch: p.Patch, packages: []string{p.Package}, program: filepath.Base(program)}
+	if w.buildFlags, err = w.patchModules(ctx, u); err != nil {
+		return err
+	}
+	step := progress.Start(output, "Compiling "+filepath.Base(program))
+	err = w.compileUnit(ctx, filepath.Dir(program), u, step)
+	step.Finish(err)
+	return err
 }
 
 func patchedUnit(p Patched) (unit, error) {
@@ -69,7 +107,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	}
 	copies, links := filepath.Join(w.dir, "patched"), filepath.Join(w.dir, "modules")
 	replaced := map[string]string{}
-	var edits []string
+	var edits, modules []string
 	for _, match := range patchedFile.FindAllSubmatch(patch, -1) {
 		name := string(match[1])
 		changed := changedModule(name, u)
@@ -87,7 +125,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 			if err := os.Symlink(downloaded.Dir, link); err != nil {
 				return nil, fmt.Errorf("link module %s: %w", changed, err)
 			}
-			edits = append(edits, edit)
+			edits, modules = append(edits, edit), append(modules, changed.String())
 		}
 		if err := copyText(file, replaced[file]); err != nil {
 			return nil, err
@@ -101,7 +139,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	// To git, the copies are not a part of a repository around them.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+w.dir)
 	if out, err := apply.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s does not apply to %s: %w\n%s", filepath.Base(u.patch), u.source, err, out)
+		return nil, fmt.Errorf("%s does not apply to %s: %w\n%s", filepath.Base(u.patch), strings.Join(modules, " and "), err, out)
 	}
 	if _, err := commandOutput(w.goCommand(ctx, append([]string{"mod", "edit"}, edits...)...)); err != nil {
 		return nil, fmt.Errorf("replace the changed modules: %w", err)
@@ -117,7 +155,8 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	return []string{"-overlay", list}, nil
 }
 
-// changedModule returns the module of a file: that of u, or one of its parts, whose paths have two elements.
+// changedModule returns the module of a file: that of u, or one of its parts, whose paths have two elements. Without a version
+// it is the one that is required.
 func changedModule(name string, u unit) module.Version {
 	if strings.HasPrefix(name, u.source.Path+"/") {
 		return u.source
