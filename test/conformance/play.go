@@ -130,7 +130,7 @@ func checkKarpenter(ctx context.Context, p *player, s *subject) (report []byte, 
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := autoscaled.StartKarpenter(ctx, program, s.kubernetes, os.Stderr)
+	c, err := autoscaled.StartKarpenter(ctx, autoscaled.Options{Program: program, Kubernetes: s.kubernetes, Output: os.Stderr})
 	if err != nil {
 		return nil, "", err
 	}

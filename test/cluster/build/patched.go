@@ -43,10 +43,12 @@ func EnsurePatched(ctx context.Context, p Patched, output io.Writer) (string, er
 	return ensureOne(ctx, u, output)
 }
 
-// PatchedModule is a program of a checkout, with a fault in modules that it requires.
+// PatchedModule is a program of a checkout, with a fault in a module that it requires.
 type PatchedModule struct {
 	// Dir is the directory of the go.mod, and Package is the program's, such as ./provider.
 	Dir, Package string
+	// Module is the path of the module with the fault.
+	Module string
 	// Patch is the path of a patch. It names files by the import paths of their packages.
 	Patch string
 }
@@ -69,7 +71,7 @@ func (p PatchedModule) Build(ctx context.Context, program string, output io.Writ
 	}
 	defer guard.endAll()
 	w := workshop{dir: scratch, module: p.Dir, guard: guard, flags: "-buildvcs=false -modfile=" + filepath.Join(scratch, "go.mod")}
-	u := unit{patch: p.Patch, packages: []string{p.Package}, program: filepath.Base(program)}
+	u := unit{source: module.Version{Path: p.Module}, patch: p.Patch, packages: []string{p.Package}, program: filepath.Base(program)}
 	if w.buildFlags, err = w.patchModules(ctx, u); err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	}
 	copies, links := filepath.Join(w.dir, "patched"), filepath.Join(w.dir, "modules")
 	replaced := map[string]string{}
-	var edits, modules []string
+	var edits []string
 	for _, match := range patchedFile.FindAllSubmatch(patch, -1) {
 		name := string(match[1])
 		changed := changedModule(name, u)
@@ -125,7 +127,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 			if err := os.Symlink(downloaded.Dir, link); err != nil {
 				return nil, fmt.Errorf("link module %s: %w", changed, err)
 			}
-			edits, modules = append(edits, edit), append(modules, changed.String())
+			edits = append(edits, edit)
 		}
 		if err := copyText(file, replaced[file]); err != nil {
 			return nil, err
@@ -139,7 +141,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	// To git, the copies are not a part of a repository around them.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+w.dir)
 	if out, err := apply.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s does not apply to %s: %w\n%s", filepath.Base(u.patch), strings.Join(modules, " and "), err, out)
+		return nil, fmt.Errorf("%s does not apply to %s: %w\n%s", filepath.Base(u.patch), u.source, err, out)
 	}
 	if _, err := commandOutput(w.goCommand(ctx, append([]string{"mod", "edit"}, edits...)...)); err != nil {
 		return nil, fmt.Errorf("replace the changed modules: %w", err)
@@ -155,8 +157,7 @@ func (w workshop) patchModules(ctx context.Context, u unit) ([]string, error) {
 	return []string{"-overlay", list}, nil
 }
 
-// changedModule returns the module of a file: that of u, or one of its parts, whose paths have two elements. Without a version
-// it is the one that is required.
+// changedModule returns the module of a file: that of u, or one of its parts, whose paths have two elements.
 func changedModule(name string, u unit) module.Version {
 	if strings.HasPrefix(name, u.source.Path+"/") {
 		return u.source

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/karpenter"
@@ -58,25 +60,59 @@ func templatePaths() []string {
 	return paths
 }
 
-// StartKarpenter starts a cluster where kwok-dra and a program of Karpenter have the same templates.
-func StartKarpenter(ctx context.Context, program, kubernetes string, output io.Writer) (started *cluster.Cluster, err error) {
+// Options say how Karpenter runs.
+type Options struct {
+	// Program is the path of Karpenter, and Kubernetes the version of the cluster.
+	Program, Kubernetes string
+	// ReadyAfter is how long a new node takes to be Ready, in which Karpenter has to know what it is making.
+	ReadyAfter time.Duration
+	// Output receives the progress of the start. Optional, default is silence.
+	Output io.Writer
+}
+
+// StartKarpenter starts a cluster where kwok-dra and Karpenter have the same templates.
+func StartKarpenter(ctx context.Context, o Options) (started *cluster.Cluster, err error) {
 	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
 		return nil, err
 	}
 	stages := filepath.Join(kwok, "kustomize", "stage")
-	c, err := cluster.Start(ctx, cluster.Options{KubernetesVersion: kubernetes, Output: output, Config: []string{
-		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
+	initialize, err := writeDelayed(filepath.Join(stages, "node", "fast", "node-initialize.yaml"), o.ReadyAfter)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(initialize)) }()
+	c, err := cluster.Start(ctx, cluster.Options{KubernetesVersion: o.Kubernetes, Output: o.Output, Config: []string{
+		initialize,
 		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
 		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
 	}})
 	if err != nil {
 		return nil, err
 	}
-	if err := addKarpenter(ctx, c, program); err != nil {
+	if err := addKarpenter(ctx, c, o.Program); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// writeDelayed writes a copy of a Stage that does its work later, and returns its path.
+func writeDelayed(stage string, delay time.Duration) (path string, err error) {
+	content, err := os.ReadFile(stage)
+	if err != nil {
+		return "", fmt.Errorf("read Stage: %w", err)
+	}
+	const spec = "\nspec:\n"
+	before, after, found := strings.Cut(string(content), spec)
+	if !found {
+		return "", fmt.Errorf("read Stage %s: it has no spec", stage)
+	}
+	file, err := os.CreateTemp("", "kwok-dra-*-"+filepath.Base(stage))
+	if err != nil {
+		return "", fmt.Errorf("write Stage: %w", err)
+	}
+	_, err = fmt.Fprintf(file, "%s%s  delay: {durationMilliseconds: %d}\n%s", before, spec, delay.Milliseconds(), after)
+	return file.Name(), errors.Join(err, file.Close())
 }
 
 // addKarpenter starts kwok-dra and Karpenter in a cluster.

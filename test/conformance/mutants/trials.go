@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/conformance/autoscaled"
@@ -16,6 +17,8 @@ const (
 	// kubernetes is the version of all clusters, and the one that the patches of kube-scheduler are for.
 	kubernetes = "v1.36.3"
 	scheduler  = "kube-scheduler"
+	// readyAfter is longer than the 10 seconds after which Karpenter looks again at Pods that wait.
+	readyAfter = 12 * time.Second
 )
 
 // trial is how stories are played with a program.
@@ -69,11 +72,11 @@ func buildKarpenter(ctx context.Context, _ *checker, patch string) (string, erro
 
 // playKarpenter starts a cluster for check-autoscaler: nodes that a fault leaves behind are of no concern to other stories.
 func playKarpenter(ctx context.Context, c *checker, m *mutant, program string, stories []string) (findings []finding, err error) {
-	cluster, err := autoscaled.StartKarpenter(ctx, program, kubernetes, nil)
+	cluster, err := autoscaled.StartKarpenter(ctx, autoscaled.Options{Program: program, Kubernetes: kubernetes, ReadyAfter: readyAfter})
 	if err != nil {
 		return nil, fmt.Errorf("start a cluster with Karpenter: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	arguments := append([]string{"check-autoscaler", "--kubeconfig", cluster.Kubeconfig(), "--settle", "90s", "--timeout", "4m"}, stories...)
+	arguments := append([]string{"check-autoscaler", "--kubeconfig", cluster.Kubeconfig(), "--quiet", "20s", "--settle", "90s", "--timeout", "4m"}, stories...)
 	return c.check(ctx, m, append(arguments, autoscaled.GroupArguments()...))
 }

@@ -30,7 +30,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 // BuildPatched builds Karpenter with a patch of its module, and returns its path.
 func BuildPatched(ctx context.Context, patch string, output io.Writer) (string, error) {
 	path := filepath.Join(sidecar.Root(), "bin", "karpenter-"+strings.TrimSuffix(filepath.Base(patch), ".patch"))
-	patched := build.PatchedModule{Dir: moduleDir(), Package: "./provider", Patch: patch}
+	patched := build.PatchedModule{Dir: moduleDir(), Package: "./provider", Module: "sigs.k8s.io/karpenter", Patch: patch}
 	return path, patched.Build(ctx, path, output)
 }
 
