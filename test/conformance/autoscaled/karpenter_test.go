@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -37,4 +38,21 @@ func TestGroups(t *testing.T) {
 		require.Contains(t, nodePool, instanceType)
 		require.Contains(t, string(types), `"`+instanceType+`"`)
 	}
+}
+
+// TestWriteDelayed: the copy of a Stage is the Stage, but later.
+func TestWriteDelayed(t *testing.T) {
+	t.Parallel()
+	original := filepath.Join(t.TempDir(), "stage.yaml")
+	require.NoError(t, os.WriteFile(original, []byte("kind: Stage\nspec:\n  next: {delete: true}\n"), 0o600))
+	path, err := writeDelayed(original, 12*time.Second)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.Remove(path)) }()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "kind: Stage\nspec:\n  delay: {durationMilliseconds: 12000}\n  next: {delete: true}\n", string(content))
+
+	require.NoError(t, os.WriteFile(original, []byte("kind: Stage\n"), 0o600))
+	_, err = writeDelayed(original, 0)
+	require.ErrorContains(t, err, "it has no spec")
 }

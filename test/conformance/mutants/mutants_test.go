@@ -36,7 +36,7 @@ func TestMutants(t *testing.T) {
 			restarting++
 		}
 	}
-	require.Equal(t, map[string]int{scheduler: 8, karpenter.Component: 5}, count)
+	require.Equal(t, map[string]int{scheduler: 8, karpenter.Component: 7}, count)
 	require.Equal(t, 1, restarting)
 	for _, statement := range checkautoscaler.Statements() {
 		require.True(t, broken[statement.ID], statement.ID)
