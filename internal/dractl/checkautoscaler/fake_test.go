@@ -217,11 +217,9 @@ func (f *fake) makeNodes() {
 	for _, pod := range f.waitingPods() {
 		needs := f.needs(pod)
 		if f.ignoresDevices {
-			if f.servedPods[pod.UID] && (!f.neverRests || f.countNodes(f.groups[0]) > 0) {
-				continue
+			if f.servesBlindly(pod) {
+				plan = append(plan, &planned{group: f.groups[0]})
 			}
-			f.servedPods[pod.UID] = true
-			plan = append(plan, &planned{group: f.groups[0]})
 			continue
 		}
 		if !f.packsBadly && slices.ContainsFunc(plan, func(p *planned) bool { return !selectsOther(pod, p.group.Node) && take(p.left, needs) }) {
@@ -240,6 +238,13 @@ func (f *fake) makeNodes() {
 			f.makeNode(p.group)
 		}
 	}
+}
+
+// servesBlindly reports whether a Pod gets a node though nobody has looked at its claims.
+func (f *fake) servesBlindly(pod *corev1.Pod) bool {
+	isServed := f.servedPods[pod.UID]
+	f.servedPods[pod.UID] = true
+	return !isServed || f.neverRests && f.countNodes(f.groups[0]) == 0
 }
 
 func (f *fake) makeNode(g *group) {
