@@ -122,8 +122,8 @@ test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more
 test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (hours; ONLY=REGEX chooses faults).
 	@$(RUN) test ./faults/mutants -only '$(ONLY)'
 
-.PHONY: test-scheduler-mutants
-test-scheduler-mutants: control-plane ## Build kube-scheduler with one fault at a time, and have check-scheduler find each (an hour; ONLY=REGEX chooses faults).
+.PHONY: test-conformance-mutants
+test-conformance-mutants: control-plane ## Build kube-scheduler and Karpenter with one fault at a time, and have check-scheduler and check-autoscaler find each (hours; ONLY=REGEX chooses faults).
 	@$(RUN) test ./conformance/mutants -only '$(ONLY)'
 
 .PHONY: conformance

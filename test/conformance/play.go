@@ -8,10 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/conformance/autoscaled"
+	"github.com/kwok-dra/kwok-dra/test/internal/karpenter"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -114,6 +118,27 @@ func (p *player) checkInSuite(ctx context.Context, s *subject, arguments []strin
 	command = append(append(command, p.dractl), arguments...)
 	report, err = p.run(ctx, s, []string{build.KubernetesVersionEnv + "=" + s.kubernetes}, command)
 	return report, strings.TrimPrefix(strings.TrimSpace(string(said)), "v"), err
+}
+
+// checkKarpenter plays with the version of Karpenter that test/karpenter has.
+func checkKarpenter(ctx context.Context, p *player, s *subject) (report []byte, version string, err error) {
+	module, err := gomod.Download(ctx, filepath.Join(p.root, "test", "karpenter"), "sigs.k8s.io/karpenter")
+	if err != nil {
+		return nil, "", err
+	}
+	program, err := karpenter.Binary()
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := autoscaled.StartKarpenter(ctx, autoscaled.Options{Program: program, Kubernetes: s.kubernetes, Output: os.Stderr})
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	command := slices.Concat([]string{p.dractl}, p.autoscalerArguments(), autoscaled.GroupArguments())
+	report, err = p.run(ctx, s, []string{"KUBECONFIG=" + c.Kubeconfig()}, command)
+	_, version, _ = strings.Cut(filepath.Base(module.Dir), "@v") // as in each module cache
+	return report, version, err
 }
 
 // checkClusterAutoscaler plays with the one group of nodes that test/others gives to Cluster Autoscaler.

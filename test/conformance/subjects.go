@@ -83,7 +83,7 @@ var subjects = []subject{
 	},
 	{
 		name: "Cluster Autoscaler", kubernetes: "1.36", isAutoscaler: true,
-		setting: "With its KWOK provider, one group of nodes of which one is always there, and short times: it looks each second, and removes a node that was not needed for two",
+		setting: "With its KWOK provider, one group of nodes of which one is always there, and short times: it looks each second, and removes a node that was not needed for two. A version that ends with `dirty` was built with other versions of Kubernetes' modules than its go.mod has",
 		checkout: &checkout{
 			folder: "cluster-autoscaler", suite: "cluster-autoscaler", url: "https://github.com/kubernetes-sigs/cluster-autoscaler", commit: "33c3f97bf274",
 		},

@@ -33,6 +33,8 @@ type fake struct {
 	groups []*group
 	// ignoresDevices makes a node for each Pod that waits, makesTwo two nodes instead of one, and makesNone none.
 	ignoresDevices, makesTwo, makesNone bool
+	// neverRests makes a node for such a Pod again and again, and removes it soon.
+	neverRests bool
 	// packsBadly makes a node for each Pod.
 	packsBadly bool
 	// removesUsed removes each node after a while, evictsPods evicts the Pods of each, and keepsEmpty keeps each.
@@ -215,11 +217,9 @@ func (f *fake) makeNodes() {
 	for _, pod := range f.waitingPods() {
 		needs := f.needs(pod)
 		if f.ignoresDevices {
-			if f.servedPods[pod.UID] {
-				continue
+			if f.servesBlindly(pod) {
+				plan = append(plan, &planned{group: f.groups[0]})
 			}
-			f.servedPods[pod.UID] = true
-			plan = append(plan, &planned{group: f.groups[0]})
 			continue
 		}
 		if !f.packsBadly && slices.ContainsFunc(plan, func(p *planned) bool { return !selectsOther(pod, p.group.Node) && take(p.left, needs) }) {
@@ -238,6 +238,13 @@ func (f *fake) makeNodes() {
 			f.makeNode(p.group)
 		}
 	}
+}
+
+// servesBlindly reports whether a Pod gets a node though nobody has looked at its claims.
+func (f *fake) servesBlindly(pod *corev1.Pod) bool {
+	isServed := f.servedPods[pod.UID]
+	f.servedPods[pod.UID] = true
+	return !isServed || f.neverRests && f.countNodes(f.groups[0]) == 0
 }
 
 func (f *fake) makeNode(g *group) {
@@ -275,7 +282,8 @@ func (f *fake) removeNodes() {
 			f.emptySince[node.Name] = time.Now()
 		}
 		isSpare := f.groupOf(&node) != f.groups[0] || f.countNodes(f.groups[0]) > f.minimum
-		if !f.keepsEmpty && isSpare && time.Since(f.emptySince[node.Name]) > emptyTime {
+		isDue := f.neverRests || time.Since(f.emptySince[node.Name]) > emptyTime
+		if !f.keepsEmpty && isSpare && isDue {
 			f.removeNode(node.Name)
 		}
 	}

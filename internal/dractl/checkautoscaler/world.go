@@ -201,14 +201,15 @@ func (j *judgement) judgeAtRest(ctx context.Context) error {
 	began := time.Now()
 	for {
 		events, err := j.awaitQuiet(ctx, j.recorder, began)
-		if err != nil {
-			return err
-		}
 		for _, event := range events {
 			j.add(j.judge.observeEvent(ctx, event))
 		}
 		j.add(j.judge.judgeNodes())
+		if err != nil {
+			return err
+		}
 		violations, problems := j.judge.judgeRest(ctx)
+		violations = trial.SelectNew(j.violations, violations, j.statements)
 		_, since, err := j.recorder.State()
 		if err != nil {
 			return err
@@ -219,7 +220,7 @@ func (j *judgement) judgeAtRest(ctx context.Context) error {
 			}
 			continue
 		}
-		j.add(violations)
+		j.violations = append(j.violations, violations...)
 		j.judge.closeRest(ctx)
 		if len(problems) > 0 {
 			return fmt.Errorf("judge the autoscaler: %s", problems[0])
@@ -233,18 +234,23 @@ func (j *judgement) add(violations []drajudge.Violation) {
 	j.violations = append(j.violations, trial.SelectNew(j.violations, violations, j.statements)...)
 }
 
-// awaitQuiet waits until nothing happens any more, and returns what has happened.
+// awaitQuiet waits until nothing happens any more, and returns what has happened, even if there is no end to it: the nodes
+// of an autoscaler that never rests are judged too.
 func (w *world) awaitQuiet(ctx context.Context, recorder *trial.Recorder, began time.Time) (drajudge.History, error) {
+	quiet, restless := w.quiet, error(nil)
 	for {
 		if err := w.problem(); err != nil {
 			return nil, err
 		}
-		events, isTaken, err := recorder.TakeQuiet(ctx, w.quiet)
-		if err != nil || isTaken {
-			return events, err
-		}
 		if time.Since(began) > w.Timeout {
-			return nil, fmt.Errorf("the cluster did not come to rest within %s", w.Timeout)
+			quiet, restless = 0, fmt.Errorf("the cluster did not come to rest within %s", w.Timeout)
+		}
+		events, isTaken, err := recorder.TakeQuiet(ctx, quiet)
+		switch {
+		case err != nil:
+			return nil, err
+		case isTaken || time.Since(began) > w.Timeout+w.quiet:
+			return events, restless
 		}
 		if err := trial.Pause(ctx, pollInterval); err != nil {
 			return nil, err

@@ -150,6 +150,16 @@ func TestPlayWithoutDriver(t *testing.T) {
 	})
 }
 
+// TestPlayWithoutRest: an autoscaler that makes nodes in vain all the time is found out, though no state can be judged.
+func TestPlayWithoutRest(t *testing.T) {
+	t.Parallel()
+	inWorld(t, &fake{ignoresDevices: true, neverRests: true}, func(ctx context.Context, w *world) {
+		violations, err := w.playStory(ctx, 0, nil)
+		require.ErrorContains(t, err, "did not come to rest")
+		require.Contains(t, trialtest.IDs(violations), "node-fits")
+	})
+}
+
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

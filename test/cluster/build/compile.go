@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,10 @@ import (
 
 // A workshop is where one unit is built.
 type workshop struct {
-	dir   string
-	guard *guard
+	dir string
+	// module is the directory of the module that is built, if that is not dir.
+	module string
+	guard  *guard
 	// flags are those of the go command, and buildFlags more of them for what it builds.
 	flags      string
 	buildFlags []string
@@ -33,7 +36,7 @@ type workshop struct {
 func (w workshop) buildUnit(ctx context.Context, made string, u unit, p *progress.Step) error {
 	if u.checkout != "" {
 		// It is somebody's: nothing is written there, and Git is not asked about it.
-		w.dir, w.flags = u.checkout, "-mod=readonly -buildvcs=false"
+		w.module, w.flags = u.checkout, "-mod=readonly -buildvcs=false"
 		return w.compileUnit(ctx, made, u, p)
 	}
 	source, err := w.writeModule(ctx, u)
@@ -148,7 +151,7 @@ func (w workshop) compileUnit(ctx context.Context, made string, u unit, p *progr
 func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	w.guard.endWithParent(cmd)
-	cmd.Dir = w.dir
+	cmd.Dir = cmp.Or(w.module, w.dir)
 	ours := []string{
 		"CGO_ENABLED=0",
 		// Never empty: an empty variable does not override "go env -w".

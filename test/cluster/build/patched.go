@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // Patched is a program of Kubernetes with a fault.
@@ -39,6 +41,44 @@ func EnsurePatched(ctx context.Context, p Patched, output io.Writer) (string, er
 		return "", err
 	}
 	return ensureOne(ctx, u, output)
+}
+
+// PatchedModule is a program of a checkout, with a fault in a module that it requires.
+type PatchedModule struct {
+	// Dir is the directory of the go.mod, and Package is the program's, such as ./provider.
+	Dir, Package string
+	// Module is the path of the module with the fault.
+	Module string
+	// Patch is the path of a patch. It names files by the import paths of their packages.
+	Patch string
+}
+
+// Build builds the program, and puts it at a path.
+func (p PatchedModule) Build(ctx context.Context, program string, output io.Writer) (err error) {
+	scratch, err := os.MkdirTemp("", scratchPrefix)
+	if err != nil {
+		return fmt.Errorf("create scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		if err := copyText(filepath.Join(p.Dir, name), filepath.Join(scratch, name)); err != nil {
+			return err
+		}
+	}
+	guard, err := startGuard()
+	if err != nil {
+		return err
+	}
+	defer guard.endAll()
+	w := workshop{dir: scratch, module: p.Dir, guard: guard, flags: "-buildvcs=false -modfile=" + filepath.Join(scratch, "go.mod")}
+	u := unit{source: module.Version{Path: p.Module}, patch: p.Patch, packages: []string{p.Package}, program: filepath.Base(program)}
+	if w.buildFlags, err = w.patchModules(ctx, u); err != nil {
+		return err
+	}
+	step := progress.Start(output, "Compiling "+filepath.Base(program))
+	err = w.compileUnit(ctx, filepath.Dir(program), u, step)
+	step.Finish(err)
+	return err
 }
 
 func patchedUnit(p Patched) (unit, error) {

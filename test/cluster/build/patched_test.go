@@ -32,6 +32,37 @@ func TestPatchedUnit(t *testing.T) {
 // TestPatchModules: a program is built with the patch, and the module cache stays as it is.
 func TestPatchModules(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
+	patch := writeUsagePatch(t)
+	u := commandUnit(small.source, "golang.org/x/mod/gosumcheck")
+	u.patch = patch
+	program, err := ensureOne(t.Context(), u, &bytes.Buffer{})
+	require.NoError(t, err)
+	requirePatched(t, program)
+
+	u.name = "again"
+	require.NoError(t, os.WriteFile(patch, bytes.ReplaceAll(readText(t, patch), []byte("usage: gosumcheck"), []byte("usage: other")), 0o600))
+	_, err = ensureOne(t.Context(), u, &bytes.Buffer{})
+	require.ErrorContains(t, err, "usage.patch does not apply to golang.org/x/mod@v0.42.0")
+	require.NoError(t, os.WriteFile(patch, []byte("nothing"), 0o600))
+	_, err = ensureOne(t.Context(), u, &bytes.Buffer{})
+	require.ErrorContains(t, err, "it changes no file")
+}
+
+// TestPatchedModule: a program of a checkout is built with the patch of a module, and the checkout stays as it is.
+func TestPatchedModule(t *testing.T) {
+	t.Parallel()
+	const checkout = ".."
+	before := readText(t, filepath.Join(checkout, "go.mod"))
+	program := filepath.Join(t.TempDir(), "program")
+	p := PatchedModule{Dir: checkout, Package: "golang.org/x/mod/gosumcheck", Module: "golang.org/x/mod", Patch: writeUsagePatch(t)}
+	require.NoError(t, p.Build(t.Context(), program, &bytes.Buffer{}))
+	requirePatched(t, program)
+	require.Equal(t, string(before), string(readText(t, filepath.Join(checkout, "go.mod"))))
+}
+
+// writeUsagePatch writes a patch of gosumcheck.
+func writeUsagePatch(t *testing.T) string {
+	t.Helper()
 	patch := filepath.Join(t.TempDir(), "usage.patch")
 	require.NoError(t, os.WriteFile(patch, []byte(`It says something else.
 
@@ -43,20 +74,13 @@ func TestPatchModules(t *testing.T) {
 +	fmt.Fprintf(os.Stderr, "patched\n")
  	os.Exit(2)
 `), 0o600))
-	u := commandUnit(small.source, "golang.org/x/mod/gosumcheck")
-	u.patch = patch
-	program, err := ensureOne(t.Context(), u, &bytes.Buffer{})
-	require.NoError(t, err)
+	return patch
+}
+
+func requirePatched(t *testing.T, program string) {
+	t.Helper()
 	said, _ := exec.Command(program).CombinedOutput()
 	require.Equal(t, "patched\n", string(said))
-
-	u.name = "again"
-	require.NoError(t, os.WriteFile(patch, bytes.ReplaceAll(readText(t, patch), []byte("usage: gosumcheck"), []byte("usage: other")), 0o600))
-	_, err = ensureOne(t.Context(), u, &bytes.Buffer{})
-	require.ErrorContains(t, err, "usage.patch does not apply to golang.org/x/mod@v0.42.0")
-	require.NoError(t, os.WriteFile(patch, []byte("nothing"), 0o600))
-	_, err = ensureOne(t.Context(), u, &bytes.Buffer{})
-	require.ErrorContains(t, err, "it changes no file")
 }
 
 func readText(t *testing.T, path string) []byte {

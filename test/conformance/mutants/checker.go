@@ -17,18 +17,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
-// batch is how many stories are played on one cluster before it is looked whether one has found the fault.
-const batch = 10
-
-// restarting runs a program again and again. Its arguments are the pause and the command.
-const restarting = `pause=$1; shift
-trap 'kill $child; wait $child; exit' TERM INT
-while :; do "$@" & child=$!; sleep "$pause" & wait $!; kill $child; wait $child; done`
-
-// checker runs check-scheduler.
+// checker runs kwok-dractl.
 type checker struct {
-	// folder is for what is gone afterwards, and logs for what is kept.
-	folder, logs string
+	// logs is a folder that is kept.
+	logs string
 	// programs is the folder of the control plane, and dractl the program on trial itself.
 	programs, dractl string
 }
@@ -43,7 +35,7 @@ type outcome struct {
 	err             error
 }
 
-// finding is a statement in the report of check-scheduler.
+// finding is a statement in the report of kwok-dractl.
 type finding struct {
 	ID    string  `json:"id"`
 	Seen  string  `json:"seen"`
@@ -52,11 +44,12 @@ type finding struct {
 
 // findFault has stories find a fault, and sees that the story that found it keeps the statement without the fault.
 func (c *checker) findFault(ctx context.Context, m *mutant, program string, seeds int, step *progress.Step) outcome {
+	t := trials[m.program]
 	o := outcome{mutant: m}
 	started := time.Now()
-	for first := 1; first <= seeds && o.seed == 0; first += batch {
+	for first := 1; first <= seeds && o.seed == 0; first += t.batch {
 		step.State("stories from %d", first)
-		findings, err := c.check(ctx, m, program, first, min(batch, seeds-first+1))
+		findings, err := t.play(ctx, c, m, program, m.storyArguments(first, min(t.batch, seeds-first+1)))
 		if err != nil {
 			o.err = err
 			return o
@@ -73,7 +66,12 @@ func (c *checker) findFault(ctx context.Context, m *mutant, program string, seed
 		return o
 	}
 	step.State("story %d without the fault", o.seed)
-	findings, err := c.check(ctx, m, filepath.Join(c.programs, scheduler), int(o.seed), 1)
+	released, err := t.build(ctx, c, "")
+	if err != nil {
+		o.err = err
+		return o
+	}
+	findings, err := t.play(ctx, c, m, released, m.storyArguments(int(o.seed), 1))
 	if slices.ContainsFunc(findings, func(f finding) bool { return f.ID == o.statement }) {
 		err = errors.Join(err, fmt.Errorf("story %d violates %s without the fault as well", o.seed, o.statement))
 	}
@@ -81,21 +79,16 @@ func (c *checker) findFault(ctx context.Context, m *mutant, program string, seed
 	return o
 }
 
-// check plays stories against a scheduler, and returns which statements of a mutant they violate.
-func (c *checker) check(ctx context.Context, m *mutant, program string, first, count int) ([]finding, error) {
-	command := []string{
-		program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
-		"--leader-elect=false", "--secure-port=0",
+// storyArguments choose stories, and the statements that the mutant breaks.
+func (m *mutant) storyArguments(first, count int) []string {
+	return []string{
+		"--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0", "--only", "^(" + strings.Join(m.statements, "|") + ")$", "-o", "json",
 	}
-	if m.restarts {
-		command = append([]string{"sh", "-c", restarting, "restarting", "3"}, command...)
-	}
-	arguments := []string{
-		"check-scheduler", "--control-plane", c.programs, "--seed", fmt.Sprint(first), "--seeds", fmt.Sprint(count), "--shrink", "0",
-		"--only", "^(" + strings.Join(m.statements, "|") + ")$", "-o", "json", "--",
-	}
-	arguments = append(arguments, command...)
-	log, err := os.OpenFile(filepath.Join(c.logs, m.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+}
+
+// check runs kwok-dractl, and returns which statements are violated.
+func (c *checker) check(ctx context.Context, m *mutant, arguments []string) ([]finding, error) {
+	log, err := os.OpenFile(filepath.Join(c.logs, strings.ReplaceAll(m.name, "/", "-")+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
 	}
@@ -111,7 +104,7 @@ func (c *checker) check(ctx context.Context, m *mutant, program string, first, c
 		Results []finding `json:"results"`
 	}
 	if err := json.Unmarshal([]byte(printed.String()), &report); err != nil {
-		return nil, fmt.Errorf("check-scheduler prints no report, see %s: %w", log.Name(), errors.Join(runErr, err))
+		return nil, fmt.Errorf("%s prints no report, see %s: %w", arguments[0], log.Name(), errors.Join(runErr, err))
 	}
 	return slices.DeleteFunc(report.Results, func(f finding) bool { return len(f.Seeds) == 0 }), nil
 }

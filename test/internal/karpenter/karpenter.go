@@ -4,12 +4,14 @@ package karpenter
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -25,12 +27,21 @@ var Binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// BuildPatched builds Karpenter with a patch of its module, and returns its path.
+func BuildPatched(ctx context.Context, patch string, output io.Writer) (string, error) {
+	path := filepath.Join(sidecar.Root(), "bin", "karpenter-"+strings.TrimSuffix(filepath.Base(patch), ".patch"))
+	patched := build.PatchedModule{Dir: moduleDir(), Package: "./provider", Module: "sigs.k8s.io/karpenter", Patch: patch}
+	return path, patched.Build(ctx, path, output)
+}
+
 // moduleDir has the module that requires Karpenter.
 func moduleDir() string { return filepath.Join(sidecar.Root(), "test", "karpenter") }
 
 // Options say with what Karpenter runs. The zero value is Karpenter by its own
 // defaults.
 type Options struct {
+	// Program is the path of Karpenter. Optional, default is Binary.
+	Program string
 	// InstanceTypes is a file of instance types as Karpenter's KWOK provider has it.
 	// Optional, default are the provider's own.
 	InstanceTypes string
@@ -43,14 +54,16 @@ type Options struct {
 // Karpenter as its administrator. It takes some seconds until it is ready, and
 // its NodePools with it.
 func Start(ctx context.Context, c *cluster.Cluster, o Options) error {
-	binary, err := Binary()
-	if err != nil {
-		return err
+	if o.Program == "" {
+		var err error
+		if o.Program, err = Binary(); err != nil {
+			return err
+		}
 	}
 	if err := installDefinitions(ctx, c); err != nil {
 		return err
 	}
-	return c.AddComponent(Component, binary, o.commandArguments()...)
+	return c.AddComponent(Component, o.Program, o.commandArguments()...)
 }
 
 func (o Options) commandArguments() []string {
