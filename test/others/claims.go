@@ -13,8 +13,8 @@ import (
 const storyNamespace = "default"
 
 // endOfStory bounds the removal of what a story made. kube-controller-manager looks for new
-// kinds of owners every 30 seconds.
-const endOfStory = 5 * time.Minute
+// kinds of owners every 30 seconds, and sends 20 requests a second for the claims of 1,000 nodes.
+const endOfStory = 15 * time.Minute
 
 // seen bounds the wait until all watchers have seen what happened.
 const seen = 30 * time.Second
@@ -80,7 +80,7 @@ func (w *world) deleteAfter(ctx context.Context, manifests string, play func() e
 	defer cancel()
 	_, deleted := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", manifests)
 	if deleted == nil {
-		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=4m", "pods,resourceclaims", "--all")
+		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=12m", "pods,resourceclaims", "--all")
 	}
 	return errors.Join(err, deleted)
 }

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -29,8 +28,6 @@ var computeDomains = suite{
 	tests:      build.Tests{Module: nvidiaModule},
 	sidecar:    []string{"--compute-domains"},
 	moreStages: []string{"node/chaos/node-crash.yaml"},
-	// The 3,000 claims of a fleet would go for many minutes.
-	cluster:  cluster.Options{ExtraArgs: map[string][]string{cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"}}},
 	commands: []command{computeDomainController},
 	install:  installComputeDomains,
 	stories: []story{
