@@ -28,8 +28,8 @@ var computeDomains = suite{
 	tests:      build.Tests{Module: nvidiaModule},
 	sidecar:    []string{"--compute-domains"},
 	moreStages: []string{"node/chaos/node-crash.yaml"},
-	commands: []command{computeDomainController},
-	install:  installComputeDomains,
+	commands:   []command{computeDomainController},
+	install:    installComputeDomains,
 	stories: []story{
 		{name: "a ComputeDomain of 18 nodes becomes Ready, and its Pods run once their daemons are ready", run: rackRuns},
 		{name: "a daemon that is not ready makes the ComputeDomain NotReady until it is", run: daemonFails},
