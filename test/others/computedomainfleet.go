@@ -16,30 +16,10 @@ const fleetRacks = 56
 // The jobs start one after another: kube-controller-manager before 1.37 remembers only the last 100 claims that it has
 // created, and makes a second claim for a Pod whose first one has not reached its cache yet.
 func fleetRuns(ctx context.Context, w *world) error {
-	rack, err := os.ReadFile(filepath.Join(manifests("nvidia-compute-domains"), "rack.yaml"))
+	trays, racks := filepath.Join(w.Logs(), "trays.yaml"), filepath.Join(w.Logs(), "racks")
+	jobs, err := writeRacks(trays, racks)
 	if err != nil {
-		return fmt.Errorf("read rack: %w", err)
-	}
-	racks := filepath.Join(w.Logs(), "racks")
-	if err := os.MkdirAll(racks, 0o755); err != nil {
-		return fmt.Errorf("create directory for racks: %w", err)
-	}
-	var nodes strings.Builder
-	var jobs []string
-	for number := range fleetRacks {
-		fabric := fmt.Sprintf("00000000-0000-0000-0000-%012d.0", number)
-		for tray := range rackTrays {
-			fmt.Fprintf(&nodes, "---\n%s", fleetTray(fmt.Sprintf("rack-%d-tray-%d", number, tray), fabric))
-		}
-		job := filepath.Join(racks, fmt.Sprintf("rack-%d.yaml", number))
-		if err := os.WriteFile(job, []byte(rackOf(string(rack), number, fabric)), 0o600); err != nil {
-			return fmt.Errorf("write manifest: %w", err)
-		}
-		jobs = append(jobs, job)
-	}
-	trays := filepath.Join(w.Logs(), "trays.yaml")
-	if err := os.WriteFile(trays, []byte(nodes.String()), 0o600); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+		return err
 	}
 	return w.perform(ctx, trays, func() error {
 		if _, err := w.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=5m", "nodes", "--all"); err != nil {
@@ -57,6 +37,33 @@ func fleetRuns(ctx context.Context, w *world) error {
 			return nil
 		})
 	})
+}
+
+// writeRacks writes the nodes of a fleet into a file, and the job of each rack into a file in a folder.
+func writeRacks(trays, folder string) (jobs []string, err error) {
+	rack, err := os.ReadFile(filepath.Join(manifests("nvidia-compute-domains"), "rack.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("read rack: %w", err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("create directory for racks: %w", err)
+	}
+	var nodes strings.Builder
+	for number := range fleetRacks {
+		fabric := fmt.Sprintf("00000000-0000-0000-0000-%012d.0", number)
+		for tray := range rackTrays {
+			fmt.Fprintf(&nodes, "---\n%s", fleetTray(fmt.Sprintf("rack-%d-tray-%d", number, tray), fabric))
+		}
+		job := filepath.Join(folder, fmt.Sprintf("rack-%d.yaml", number))
+		if err := os.WriteFile(job, []byte(rackOf(string(rack), number, fabric)), 0o600); err != nil {
+			return nil, fmt.Errorf("write manifest: %w", err)
+		}
+		jobs = append(jobs, job)
+	}
+	if err := os.WriteFile(trays, []byte(nodes.String()), 0o600); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	return jobs, nil
 }
 
 // awaitRacks waits until the ComputeDomains of all racks are Ready and their jobs run.
