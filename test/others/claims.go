@@ -13,8 +13,8 @@ import (
 const storyNamespace = "default"
 
 // endOfStory bounds the removal of what a story made. kube-controller-manager looks for new
-// kinds of owners every 30 seconds, and sends 20 requests a second for the claims of 1,000 nodes.
-const endOfStory = 15 * time.Minute
+// kinds of owners every 30 seconds.
+const endOfStory = 2 * time.Minute
 
 // seen bounds the wait until all watchers have seen what happened.
 const seen = 30 * time.Second
@@ -69,20 +69,18 @@ func (w *world) perform(ctx context.Context, manifest string, play func() error)
 	if _, err := w.Kubectl(ctx, "apply", "-f", manifest); err != nil {
 		return err
 	}
-	return w.deleteAfter(ctx, manifest, play)
+	return errors.Join(play(), deleteWithin(ctx, w, endOfStory, manifest))
 }
 
-// deleteAfter plays, and deletes what is in a manifest or in a folder of manifests.
-func (w *world) deleteAfter(ctx context.Context, manifests string, play func() error) error {
-	err := play()
-	// Also when the time of the story is up.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endOfStory)
+// deleteWithin deletes what a manifest or a folder of manifests made, also when the time of the story is up.
+func deleteWithin(ctx context.Context, w *world, limit time.Duration, path string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	_, deleted := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", manifests)
-	if deleted == nil {
-		_, deleted = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout=12m", "pods,resourceclaims", "--all")
+	_, err := w.Kubectl(ctx, "delete", "--ignore-not-found", "-f", path)
+	if err == nil {
+		_, err = w.Kubectl(ctx, "-n", storyNamespace, "wait", "--for=delete", "--timeout="+(limit*3/4).String(), "pods,resourceclaims", "--all")
 	}
-	return errors.Join(err, deleted)
+	return err
 }
 
 // prepared reports what is wrong with claims that have to be allocated and prepared, with

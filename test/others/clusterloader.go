@@ -154,13 +154,7 @@ func (w *world) usage() (map[string]time.Duration, error) {
 		return nil, err
 	}
 	pids["kwok-dra"] = w.sidecar.PID()
-	used := map[string]time.Duration{}
-	for name, pid := range pids {
-		if used[name], err = sidecar.CPUTimeOf(pid); err != nil {
-			return nil, fmt.Errorf("read the CPU time of %s: %w", name, err)
-		}
-	}
-	return used, nil
+	return sidecar.CPUTimesOf(pids)
 }
 
 // spent is the CPU time of each process between two readings.

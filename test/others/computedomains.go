@@ -104,13 +104,8 @@ func trayName(tray int) string { return fmt.Sprintf("tray-%d", tray) }
 // createTray makes a node of the rack, and returns when it is Ready.
 func createTray(ctx context.Context, w *world, tray int) error {
 	name := trayName(tray)
-	node := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{
-		"name":        name,
-		"annotations": map[string]string{"kwok.x-k8s.io/node": "fake"},
-		"labels":      map[string]string{"kubernetes.io/hostname": name, "dra.kwok.x-k8s.io/profile": "nvidia-gb200-nvl72", "nvidia.com/gpu.clique": rackFabric},
-	}}
 	file := filepath.Join(w.Logs(), name+".yaml")
-	if err := writeYAML(file, node); err != nil {
+	if err := writeYAML(file, newTray(name, rackFabric)); err != nil {
 		return err
 	}
 	if _, err := w.Kubectl(ctx, "create", "-f", file); err != nil {
@@ -118,6 +113,15 @@ func createTray(ctx context.Context, w *world, tray int) error {
 	}
 	_, err := w.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1m", "node/"+name)
 	return err
+}
+
+// newTray is a node whose GPUs are on a fabric.
+func newTray(name, fabric string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{
+		"name":        name,
+		"annotations": map[string]string{"kwok.x-k8s.io/node": "fake"},
+		"labels":      map[string]string{"kubernetes.io/hostname": name, "dra.kwok.x-k8s.io/profile": "nvidia-gb200-nvl72", "nvidia.com/gpu.clique": fabric},
+	}}
 }
 
 // performOnRack performs on the rack while all of it is Ready. What the ComputeDomain had made is gone in the end.
@@ -166,11 +170,11 @@ func rackRuns(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		daemons, err := w.conditionTimes(ctx, nvidiaNamespace, "Ready")
+		daemons, err := conditionTimes(ctx, w, nvidiaNamespace, "Ready")
 		if err != nil {
 			return err
 		}
-		workers, err := w.conditionTimes(ctx, storyNamespace, "PodReadyToStartContainers")
+		workers, err := conditionTimes(ctx, w, storyNamespace, "PodReadyToStartContainers")
 		if err != nil {
 			return err
 		}
@@ -187,7 +191,7 @@ func rackRuns(ctx context.Context, w *world) error {
 }
 
 // conditionTimes maps nodes to when a condition of their Pod in a namespace became True.
-func (w *world) conditionTimes(ctx context.Context, namespace, kind string) (map[string]time.Time, error) {
+func conditionTimes(ctx context.Context, w *world, namespace, kind string) (map[string]time.Time, error) {
 	said, err := w.Kubectl(ctx, "-n", namespace, "get", "pods", "-o", "json")
 	if err != nil {
 		return nil, err

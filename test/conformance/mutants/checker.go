@@ -86,8 +86,8 @@ func (m *mutant) storyArguments(first, count int) []string {
 	}
 }
 
-// check runs kwok-dractl, and returns which statements are violated.
-func (c *checker) check(ctx context.Context, m *mutant, arguments []string) ([]finding, error) {
+// findViolations runs kwok-dractl, and returns which statements are violated.
+func (c *checker) findViolations(ctx context.Context, m *mutant, arguments []string) ([]finding, error) {
 	log, err := os.OpenFile(filepath.Join(c.logs, strings.ReplaceAll(m.name, "/", "-")+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)

@@ -60,7 +60,7 @@ func playScheduler(ctx context.Context, c *checker, m *mutant, program string, s
 		program, "--kubeconfig={kubeconfig}", "--authentication-kubeconfig={kubeconfig}", "--authorization-kubeconfig={kubeconfig}",
 		"--leader-elect=false", "--secure-port=0",
 	)
-	return c.check(ctx, m, arguments)
+	return c.findViolations(ctx, m, arguments)
 }
 
 func buildKarpenter(ctx context.Context, _ *checker, patch string) (string, error) {
@@ -78,5 +78,5 @@ func playKarpenter(ctx context.Context, c *checker, m *mutant, program string, s
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	arguments := append([]string{"check-autoscaler", "--kubeconfig", cluster.Kubeconfig(), "--quiet", "20s", "--settle", "90s", "--timeout", "4m"}, stories...)
-	return c.check(ctx, m, append(arguments, autoscaled.GroupArguments()...))
+	return c.findViolations(ctx, m, append(arguments, autoscaled.GroupArguments()...))
 }

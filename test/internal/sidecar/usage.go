@@ -26,6 +26,18 @@ func (p *Process) CPUTime() (time.Duration, error) {
 // CPUTimeOf is the processor time that a process has taken so far. It is known on Linux only.
 func CPUTimeOf(pid int) (time.Duration, error) { return cpuTime(pid) }
 
+// CPUTimesOf are those of several processes, by their names.
+func CPUTimesOf(pids map[string]int) (map[string]time.Duration, error) {
+	taken := map[string]time.Duration{}
+	for name, pid := range pids {
+		var err error
+		if taken[name], err = cpuTime(pid); err != nil {
+			return nil, fmt.Errorf("read the CPU time of %s: %w", name, err)
+		}
+	}
+	return taken, nil
+}
+
 // ResidentMemory is how much memory the process has now, in bytes.
 func (p *Process) ResidentMemory() (int64, error) { return p.readMemory("VmRSS") }
 

@@ -153,13 +153,7 @@ func (s *scheduling) readCPU(sidecarPID int) (map[string]time.Duration, error) {
 	if sidecarPID != 0 {
 		pids["kwok-dra"] = sidecarPID
 	}
-	taken := map[string]time.Duration{}
-	for name, pid := range pids {
-		if taken[name], err = sidecar.CPUTimeOf(pid); err != nil {
-			return nil, fmt.Errorf("read the CPU time of %s: %w", name, err)
-		}
-	}
-	return taken, nil
+	return sidecar.CPUTimesOf(pids)
 }
 
 func (s *scheduling) print(out io.Writer) {

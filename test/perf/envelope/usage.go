@@ -24,19 +24,18 @@ type usage struct {
 }
 
 func (w *world) readUsage() (usage, error) {
-	u := usage{at: time.Now(), cpu: map[string]time.Duration{}, memory: map[string]float64{}}
+	u := usage{at: time.Now(), memory: map[string]float64{}}
+	var err error
+	if u.cpu, err = sidecar.CPUTimesOf(w.pids); err != nil {
+		return u, err
+	}
 	for component, pid := range w.pids {
-		var err error
-		if u.cpu[component], err = sidecar.CPUTimeOf(pid); err != nil {
-			return u, fmt.Errorf("read the CPU time of %s: %w", component, err)
-		}
 		resident, err := sidecar.ResidentMemoryOf(pid)
 		if err != nil {
 			return u, fmt.Errorf("read the memory of %s: %w", component, err)
 		}
 		u.memory[component] = float64(resident) / sidecar.MiB
 	}
-	var err error
 	if u.own, err = sidecar.CPUTimeOf(os.Getpid()); err != nil {
 		return u, fmt.Errorf("read the own CPU time: %w", err)
 	}
