@@ -40,9 +40,9 @@ kind: Node
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kubernetes.io/hostname: story-node-0
+    kubernetes.io/hostname: story-node-1
     topology.kubernetes.io/zone: a
-  name: story-node-0
+  name: story-node-1
 status:
   allocatable:
     cpu: "4"
@@ -63,38 +63,6 @@ metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
   name: story-gpu
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceSlice
-metadata:
-  labels:
-    dra.kwok.x-k8s.io/story: story
-  name: story-net-0-gpu-0
-spec:
-  allNodes: true
-  devices:
-  - attributes:
-      example.com/numa:
-        int: 0
-      example.com/root:
-        string: r1
-      fast:
-        bool: true
-      firmware:
-        version: 1.0.0
-      index:
-        int: 0
-      model:
-        string: b
-    capacity:
-      memory:
-        value: 10Gi
-    name: dev-0
-  driver: gpu.story.example.com
-  pool:
-    generation: 1
-    name: story-net-0
-    resourceSliceCount: 1
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -133,23 +101,22 @@ spec:
     resourceSliceCount: 2
 EOF
 
-# 2. pod-2 come.
+# 2. pod-0 and pod-1 come.
 kubectl create -f - <<'EOF'
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: claim-2
+  name: claim-0
   namespace: story
 spec:
   devices:
     requests:
-    - firstAvailable:
-      - allocationMode: ExactCount
-        count: 2
+    - exactly:
+        allocationMode: ExactCount
+        count: 1
         deviceClassName: story-gpu
-        name: way-1
       name: r0
 ---
 apiVersion: v1
@@ -157,7 +124,7 @@ kind: Pod
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-  name: pod-2
+  name: pod-1
   namespace: story
 spec:
   automountServiceAccountToken: false
@@ -166,12 +133,12 @@ spec:
     name: main
     resources:
       claims:
-      - name: claim-1
+      - name: claim-0
   nodeSelector:
     dra.kwok.x-k8s.io/story: story
   resourceClaims:
-  - name: claim-1
-    resourceClaimName: claim-2
+  - name: claim-0
+    resourceClaimName: claim-0
   schedulerName: default-scheduler
   serviceAccountName: pods
   terminationGracePeriodSeconds: 0
