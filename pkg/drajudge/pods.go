@@ -22,6 +22,9 @@ func (o *Observer) observePod(pod *corev1.Pod, isDeleted bool, at time.Time) []V
 	if old == nil || !isSame(old, pod) || old.Spec.NodeName != "" || pod.Spec.NodeName == "" {
 		return nil
 	}
+	if hasEnded(pod) { // while it was bound, so its claims may be released already
+		return nil
+	}
 	return o.judgeBySupply(at, func() []Violation { return o.checkBinding(pod) })
 }
 

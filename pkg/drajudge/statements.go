@@ -97,7 +97,7 @@ var all = []Statement{
 	{conditionsCopied, Must, "An allocated device has a copy of the binding conditions and the binding failure conditions in its slice.", conditionsCopiedField},
 	{configCopied, Must, "An allocation has the configuration of the class and then of the claim for each request.", "ResourceClaim status.allocation.devices.config"},
 	{nodeSelectorCovers, Must, "Every node that the allocation's node selector admits reaches all its devices.", "ResourceClaim status.allocation.nodeSelector"},
-	{boundWithClaims, Must, "A Pod is bound when each of its claims is allocated and reserved for it.", "Pod spec.resourceClaims; ResourceClaim status.reservedFor"},
+	{boundWithClaims, Must, "A Pod that has not ended is bound when each of its claims is allocated and reserved for it.", "Pod spec.resourceClaims; ResourceClaim status.reservedFor"},
 	{boundToDevices, Must, "A Pod is bound to a node that the node selectors of its claims admit.", "ResourceClaim status.allocation.nodeSelector"},
 	{extendedResources, Must, "A Pod is bound when its claim for extended resources asks for devices of their classes, as many as the containers request of what the node does not have itself.", "Pod status.extendedResourceClaimStatus; DeviceClass spec.extendedResourceName; KEP-5004"},
 	{boundAfterConditions, Must, "A Pod is bound when all binding conditions of its devices are true, and no binding failure condition is.", conditionsCopiedField},

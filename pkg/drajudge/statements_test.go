@@ -455,6 +455,16 @@ func podExamples() []example {
 			s.allocate(claim, given("r", "gpu-0"))
 			s.bind(pod, "node-1")
 		}},
+		{boundWithClaims, "ended while it was bound", func(s *story, isViolated bool) {
+			s.create(sliceOf(gpus(1)...))
+			claim, pod := claimWith("a", requestFor("r", 1)), podWith("pod", "a")
+			s.create(claim, pod)
+			if !isViolated {
+				pod.Status.Phase = corev1.PodSucceeded
+				s.update(pod)
+			}
+			s.bind(pod, "node-1")
+		}},
 		{boundWithClaims, "claim of a template", func(s *story, isViolated bool) {
 			s.create(sliceOf(gpus(1)...))
 			claim, pod := claimWith("generated", requestFor("r", 1)), podWith("pod")

@@ -15,6 +15,7 @@ import (
 const (
 	cellPass        = "pass"
 	cellFail        = "**fail**"
+	cellByHand      = "**by hand**"
 	cellOpen        = "open"
 	cellUnsupported = "not supported"
 	cellNotRun      = "not run"
@@ -34,6 +35,7 @@ the number of stories; [run it again](#run-it-again) says how to get the same on
 |---|---|
 | pass | No story violated the statement. That is no proof: a story that would may not have been among them, and few stories touch rare features |
 | **fail** | A story violated it, and we have looked into it by hand: it is the program, and not our judge. The cell leads to the smallest story that shows it. It may be a bug that its project knows, or has mended since |
+| **by hand** | No story of this run violated it, but we know a way that does, with a script. It may need a moment or a sequence that stories seldom have |
 | open | A story violated it, and it is not decided whether the program, the judge or the statement is at fault |
 | not supported | The feature is off by default in this version, or the project says that it does not have it. Stories leave it out, and that is no failure |
 | not run | There are no results yet |
@@ -132,14 +134,16 @@ func (s *store) cell(column *subject, statement string) string {
 	if i < 0 {
 		return cellNotRun
 	}
-	switch r.Results[i].Outcome {
-	case outcomeOK:
-		return cellPass
-	case outcomeSkipped:
-		return cellUnsupported
-	}
+	f := s.findingOf(r, statement)
 	cell := cellOpen
-	if f := s.findingOf(r, statement); f != nil && f.IsFailure {
+	switch {
+	case r.Results[i].Outcome == outcomeSkipped:
+		return cellUnsupported
+	case r.Results[i].Outcome == outcomeOK && !f.isByHand():
+		return cellPass
+	case r.Results[i].Outcome == outcomeOK:
+		cell = cellByHand
+	case f != nil && f.IsFailure:
 		cell = cellFail
 	}
 	return fmt.Sprintf("[%s](#%s)", cell, anchorOf(violationTitle(r, statement)))
@@ -171,19 +175,24 @@ func (s *store) writeViolations(text *strings.Builder) error {
 			continue
 		}
 		for j := range r.Results {
-			violated := &r.Results[j]
-			if violated.Outcome != outcomeFailed {
+			violated, f := &r.Results[j], s.findingOf(r, r.Results[j].ID)
+			isViolated := violated.Outcome == outcomeFailed
+			if !isViolated && (violated.Outcome == outcomeSkipped || !f.isByHand()) {
 				continue
 			}
-			if violated.Evidence == nil {
+			if isViolated && violated.Evidence == nil {
 				return fmt.Errorf("write page: %s violates %s without evidence: run it again", r.Subject, violated.ID)
 			}
 			count++
 			statement := texts[violated.ID]
 			fmt.Fprintf(text, "\n### %s\n\n> %s\n>\n> %s, %s\n\n", violationTitle(r, violated.ID), statement.Text, statement.Level, statement.Source)
-			fmt.Fprintf(text, "Version %s, in %d of %d stories (seeds %s). Seen: `%s`\n\n", r.Version, len(violated.Seeds), r.Stories, listSeeds(violated.Seeds), violated.Evidence.Seen)
-			fmt.Fprintf(text, "Smallest story: [script for kubectl](conformance/%s), %s.\n\n", scriptPath(&subjects[i], violated.ID), violated.Evidence.describeSize())
-			writeFinding(text, s.findingOf(r, violated.ID))
+			if isViolated {
+				fmt.Fprintf(text, "Version %s, in %d of %d stories (seeds %s). Seen: `%s`\n\n", r.Version, len(violated.Seeds), r.Stories, listSeeds(violated.Seeds), violated.Evidence.Seen)
+				fmt.Fprintf(text, "Smallest story: [script for kubectl](conformance/%s), %s.\n\n", scriptPath(&subjects[i], violated.ID), violated.Evidence.describeSize())
+			} else {
+				fmt.Fprintf(text, "Version %s, in none of %d stories. By hand: [%s](../test/conformance/known/%s).\n\n", r.Version, r.Stories, f.Script, f.Script)
+			}
+			writeFinding(text, f)
 		}
 	}
 	if count == 0 {

@@ -69,7 +69,13 @@ type finding struct {
 	Text string `json:"text"`
 	// Link is where the project knows of it. Optional.
 	Link string `json:"link,omitempty"`
+	// Script is the name of a file in test/conformance/known that violates the statement by kubectl alone. With it, the
+	// statement fails even if no story of the last run violated it. Optional.
+	Script string `json:"script,omitempty"`
 }
+
+// isByHand says whether a script violates the statement, whatever stories do.
+func (f *finding) isByHand() bool { return f != nil && f.IsFailure && f.Script != "" }
 
 // store is the folder of what the page is made from.
 type store struct {
