@@ -103,13 +103,7 @@ func (c *command) runCheck(ctx context.Context, arguments []string) error {
 			}
 			return violations, err
 		}
-		if err := run.PlayStories(ctx, &report.Report); err != nil {
-			return err
-		}
-		if err := report.printReport(c.Streams.Out, c.Output.Format); err != nil {
-			return err
-		}
-		return report.Conclude()
+		return run.ReportStories(ctx, &report.Report, func() error { return report.printReport(c.Streams.Out, c.Output.Format) })
 	})
 }
 

@@ -104,13 +104,7 @@ func (c *command) runCheck(ctx context.Context, arguments []string) error {
 		if err := w.canary.createObjects(ctx); err != nil {
 			return err
 		}
-		if err := c.Run(w.newShrinker()).PlayStories(ctx, &report.Report); err != nil {
-			return err
-		}
-		if err := report.printReport(c.Streams.Out, c.Output.Format); err != nil {
-			return err
-		}
-		return report.Conclude()
+		return c.Run(w.newShrinker()).ReportStories(ctx, &report.Report, func() error { return report.printReport(c.Streams.Out, c.Output.Format) })
 	})
 }
 

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"io"
@@ -111,8 +112,39 @@ func TestDescribeEvidence(t *testing.T) {
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	r := reportOfSixStories()
-	require.ErrorIs(t, r.Conclude(), cli.ErrNegative)
+	require.ErrorIs(t, r.conclude(), cli.ErrNegative)
 	r.Problems = []string{"story 3: no scheduler", "story 4: no scheduler"}
-	require.EqualError(t, r.Conclude(), "2 of 6 stories could not be played to the end: story 3: no scheduler")
-	require.NoError(t, (&Report{}).Conclude())
+	require.EqualError(t, r.conclude(), "2 of 6 stories could not be played to the end: story 3: no scheduler")
+	require.NoError(t, (&Report{}).conclude())
+}
+
+// An interrupted command reports the stories that it has played.
+func TestReportStories(t *testing.T) {
+	t.Parallel()
+	const played = 2
+	for _, interruptedAfter := range []int64{0, played, 9} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		report, printed := reportOfSixStories(), 0
+		report.Stories = 0
+		run := &Run{Streams: cli.Streams{ErrOut: io.Discard}, First: 1, Seeds: 3}
+		run.Play = func(ctx context.Context, seed int64, _ []int) ([]drajudge.Violation, error) {
+			if seed > interruptedAfter {
+				cancel()
+			}
+			return nil, ctx.Err()
+		}
+		err := run.ReportStories(ctx, report, func() error { printed = report.Stories; return nil })
+		switch interruptedAfter {
+		case 0:
+			require.EqualError(t, err, "play story 1: context canceled")
+			require.Zero(t, printed)
+		case played:
+			require.EqualError(t, err, "play story 3: context canceled")
+			require.Equal(t, played, printed)
+		default:
+			require.ErrorIs(t, err, cli.ErrNegative)
+			require.Equal(t, 3, printed)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,9 +21,22 @@ type Run struct {
 	Seeds int
 }
 
-// PlayStories plays the stories, and shrinks those that violate a statement for the first time. Those that could not be
+// ReportStories plays the stories, prints the report, and returns the error with which the command ends. If it is
+// interrupted, the report is that of the stories which were played.
+func (r *Run) ReportStories(ctx context.Context, report *Report, printReport func() error) error {
+	interrupted := r.playStories(ctx, report)
+	if interrupted != nil && report.Stories == 0 {
+		return interrupted
+	}
+	if err := printReport(); err != nil || interrupted != nil {
+		return errors.Join(interrupted, err)
+	}
+	return report.conclude()
+}
+
+// playStories plays the stories, and shrinks those that violate a statement for the first time. Those that could not be
 // played to the end are problems of the report.
-func (r *Run) PlayStories(ctx context.Context, report *Report) error {
+func (r *Run) playStories(ctx context.Context, report *Report) error {
 	for seed := r.First; seed < r.First+int64(r.Seeds); seed++ {
 		started := time.Now()
 		progress := r.Streams.Progress(fmt.Sprintf("playing story %d", seed), 0)
@@ -45,8 +59,8 @@ func (r *Run) PlayStories(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// Conclude returns the error with which a command ends after it has printed the report.
-func (r *Report) Conclude() error {
+// conclude returns the error with which a command ends that has played all stories.
+func (r *Report) conclude() error {
 	if len(r.Problems) > 0 {
 		return fmt.Errorf("%d of %d stories could not be played to the end: %s", len(r.Problems), r.Stories, r.Problems[0])
 	}
