@@ -22,12 +22,18 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-var partCompilers []func(t *Template) field.ErrorList
+// extensionPart is a part of templates that an extension uses.
+type extensionPart struct {
+	validate func(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList
+	compile  func(t *Template) field.ErrorList
+}
 
-// RegisterPartCompiler has Compile call what checks and compiles the part of a validated template
-// that an extension uses. Call it in an init function.
-func RegisterPartCompiler(compile func(t *Template) field.ErrorList) {
-	partCompilers = append(partCompilers, compile)
+var extensionParts []extensionPart
+
+// RegisterPart has Compile call what checks the fields of the part of a template that an extension
+// uses, and what compiles the part. Call it in an init function.
+func RegisterPart(validate func(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList, compile func(t *Template) field.ErrorList) {
+	extensionParts = append(extensionParts, extensionPart{validate, compile})
 }
 
 // Compile validates and compiles a defaulted template. It returns all errors, without those that
@@ -50,6 +56,9 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		t.content.labels = append(t.content.labels, labelValue{Text: label, key: key})
 	}
 	errs := validation.ValidateResourcePoolTemplate(source)
+	for _, part := range extensionParts {
+		errs = append(errs, part.validate(&source.Spec, path)...)
+	}
 	if len(errs) == 0 {
 		errs = checkSize(t.ResourcePoolTemplateSpec, path)
 	}
@@ -71,8 +80,8 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	var problems field.ErrorList
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sample, path.Child("claimStatus"))
 	more = append(more, problems...)
-	for _, compilePart := range partCompilers {
-		more = append(more, compilePart(t)...)
+	for _, part := range extensionParts {
+		more = append(more, part.compile(t)...)
 	}
 	if selector := source.Spec.PublishWhen; selector != nil {
 		t.PublishWhen, problems = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
