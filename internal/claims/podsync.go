@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,20 +40,10 @@ const unprepareEventInterval = 10 * time.Minute
 // configPollInterval is how often a waiting Pod checks whether any configuration is active.
 const configPollInterval = 2 * time.Second
 
-// healthRetryInterval is how often kwok-dra writes the health of devices again although the API server drops it, since an
-// upgrade may have turned its feature gate on, and healthRetryPods how many Pods it tries.
-const (
-	healthRetryInterval = 15 * time.Minute
-	healthRetryPods     = 10
-)
-
 // podReconciler prepares and unprepares the claims of Pods.
 type podReconciler struct {
 	*writer
 	loop *loop.Loop[types.NamespacedName]
-	// healthDropped says that the API server drops allocatedResourcesStatus, since its feature gate
-	// ResourceHealthStatus is off. It is reset each healthRetryInterval, to try again.
-	healthDropped, healthDropReported atomic.Bool
 }
 
 // podSync is one look at a Pod.
@@ -156,7 +144,9 @@ func (r *podReconciler) reportMissingConfig(s *podSync) {
 func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.Caches.Claims.Of(s.view.Pod) // may have changed while the last plan was applied
-		s.view.HealthDropped = r.healthDropped.Load()
+		if r.DeviceHealth != nil {
+			s.view.Health = r.DeviceHealth.Shown()
+		}
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		for err == nil && next.Need != nil {
 			if err = r.readNeed(ctx, s.view, next.Need); err == nil {
@@ -299,28 +289,20 @@ func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Pa
 	if s.view.Claims.Live != nil {
 		s.view.Claims.Live = plan.NewLive()
 	}
-	showsHealth := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
-	switch statuses := stored.Status.ContainerStatuses; {
-	case patch.Operation == plan.PatchReady:
+	switch patch.Operation {
+	case plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.states.recordReady(s.key, s.state.uid)
 		r.finishOperation(s, nil, nil)
 		logger.V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
-	case patch.Operation != plan.PatchHealth, len(statuses) == 0:
-	case !slices.ContainsFunc(statuses, showsHealth):
-		r.healthDropped.Store(true)
-		if !r.healthDropReported.Swap(true) {
-			logger.Info("The API server drops allocatedResourcesStatus of Pods; its feature gate ResourceHealthStatus is off")
-		}
-	case r.healthDropReported.Swap(false):
-		logger.Info("The API server stores allocatedResourcesStatus of Pods")
-		r.enqueueForHealth(math.MaxInt)
+	case plan.PatchHealth:
+		r.DeviceHealth.Stored(ctx, stored)
 	}
 	return nil
 }
 
-// enqueueForHealth queues up to count Pods that may have health to show.
-func (r *podReconciler) enqueueForHealth(count int) {
+// enqueueLivePods queues up to count Pods that have not ended.
+func (r *podReconciler) enqueueLivePods(count int) {
 	for pod := range r.Caches.Pods.All() {
 		if count <= 0 {
 			return

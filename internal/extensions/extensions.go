@@ -15,6 +15,7 @@ func All() []app.Extension {
 		readKarpenterFormats(),
 		watchDriverPods(pods),
 		runRealDrivers(drivers),
+		showDeviceHealth(),
 		showContainerViews(views),
 		servePodResources(views),
 		playComputeDomains(),

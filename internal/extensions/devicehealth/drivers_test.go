@@ -1,4 +1,4 @@
-package templates
+package devicehealth
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/configtest"
@@ -84,9 +85,10 @@ func viewOf(set *config.Set, claim *resourcev1.ResourceClaim, taints string, cla
 		Pod:     pod,
 		Node:    node,
 		Set:     set,
-		Driver:  New(set, node, Slices{}, nil),
+		Driver:  templates.New(set, node, templates.Slices{}, nil),
 		Claims:  plan.PodClaims{Known: map[string]*resourcev1.ResourceClaim{"c": claim}},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
+		Health:  Shown{},
 	}
 }
 
@@ -106,4 +108,25 @@ func shown(t *testing.T, v *plan.PodView) []corev1.ResourceStatus {
 	var statuses []corev1.ResourceStatus
 	require.NoError(t, json.Unmarshal(operations[len(operations)-1].Value, &statuses))
 	return statuses
+}
+
+func TestIsHealthy(t *testing.T) {
+	t.Parallel()
+	const none, noSchedule, noExecute = resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute
+	for _, test := range []struct {
+		effects []resourcev1.DeviceTaintEffect
+		want    bool
+	}{
+		{nil, true},
+		{[]resourcev1.DeviceTaintEffect{none}, true},
+		{[]resourcev1.DeviceTaintEffect{noSchedule}, false},
+		{[]resourcev1.DeviceTaintEffect{noExecute}, false},
+		{[]resourcev1.DeviceTaintEffect{none, noExecute}, false},
+	} {
+		var device resourcev1.Device
+		for _, effect := range test.effects {
+			device.Taints = append(device.Taints, resourcev1.DeviceTaint{Key: "k", Effect: effect})
+		}
+		require.Equal(t, test.want, isHealthy(&device), test.effects)
+	}
 }
