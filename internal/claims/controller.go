@@ -58,12 +58,12 @@ func New(o Options) *Controller {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
-	observer := &observer{o, newStates()}
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
+	observer := &observer{o, newStates(o.KubeletRecorder)}
 	writer := &writer{observer}
 	c := &Controller{observer: observer, pods: &podReconciler{writer: writer}, claims: &claimReconciler{writer: writer}}
-	if o.KubeletRecorder != nil {
-		o.KubeletRecorder.CountInUse(observer.states.countInUse)
-	}
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", func(ctx context.Context, key types.NamespacedName) error {
 		return retryConflicts(func(bool) error { return c.claims.reconcile(ctx, key) })

@@ -59,10 +59,10 @@ type podSync struct {
 func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
 	pod := r.Caches.Pods.Get(key)
 	if pod == nil {
-		r.recordGonePod(r.states.forgetPod(key, ""))
+		r.states.forgetPod(key, "")
 		return nil
 	}
-	r.recordGonePod(r.states.forgetPod(key, pod.UID))
+	r.states.forgetPod(key, pod.UID)
 	state := r.states.podStateOf(key, pod.UID)
 	node := r.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil { // not a fake one, or deleted
@@ -102,7 +102,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		return nil
 	}
 	view.Driver, s.ofTemplates = r.newDriver(view, r.DriverPods.On(node.Name))
-	r.startOperation(s)
+	state.recorder.Begin(pod, r.states.dueSince(key, state))
 	err := r.syncPod(ctx, s)
 	if failure, failed := errors.AsType[*plan.Failure](err); failed { // found while writing
 		next := view.Fail(failure, time.Now())
@@ -186,15 +186,14 @@ func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
 		return
 	}
 	if wasPrepared {
-		r.finishOperation(s, drivers, nil)
+		s.finishOperation(drivers, nil)
 	}
 	s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
 }
 
 // isWaiting reports whether the Pod waits for its claims and for this replica.
 func (s *podSync) isWaiting() bool {
-	pod := s.view.Pod
-	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
+	return !s.state.standby && !facts.IsEnding(s.view.Pod) && facts.ReadyToStart(s.view.Pod) != corev1.ConditionTrue
 }
 
 // applyPlan writes what a plan says: entries of claims first, then the Pod's status.
@@ -227,7 +226,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *plan.PodPlan) {
 	failure, logger := next.Failure, klog.FromContext(ctx).V(2)
 	if next.Outcome == plan.PrepareFailed || next.Outcome == plan.UnprepareFailed {
-		r.finishOperation(s, nil, failure)
+		s.finishOperation(nil, failure)
 		if r.Kubelets != nil {
 			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 		}
@@ -260,7 +259,7 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 		r.loop.AddAfter(s.key, next.Wait)
 	case plan.Unhindered:
 		if next.Wait > 0 { // between two tries
-			s.state.operation.name = ""
+			s.state.recorder.Pause()
 			r.loop.AddAfter(s.key, next.Wait)
 		}
 	}
@@ -293,7 +292,7 @@ func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Pa
 	case plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.states.recordReady(s.key, s.state.uid)
-		r.finishOperation(s, nil, nil)
+		s.finishOperation(nil, nil)
 		logger.V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case plan.PatchHealth:
 		r.DeviceHealth.Stored(ctx, stored)

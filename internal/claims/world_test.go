@@ -91,7 +91,8 @@ func (w *world) start() {
 	health := &devicehealth.Server{}
 	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets, Gate: w.gate, DeviceHealth: health}
 	if w.measures != nil {
-		options.KubeletRecorder = w.measures
+		options.KubeletRecorder = kubeletRecorder{w.measures}
+		w.measures.AllHaveTemplates = func(driver string) bool { return w.store.Current().HasDriver(driver) }
 	}
 	controller := New(options)
 	w.controller = controller
@@ -103,6 +104,11 @@ func (w *world) start() {
 	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, runs...)
 	synctest.Wait()
 }
+
+// kubeletRecorder gives the Controller the metrics of a kubelet.
+type kubeletRecorder struct{ *kubeletmetrics.Metrics }
+
+func (r kubeletRecorder) NewPod() PodRecorder { return r.Metrics.NewPod() }
 
 // noRules are no DeviceTaintRules.
 type noRules struct{}
