@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/validate"
 	versioncommand "github.com/kwok-dra/kwok-dra/internal/dractl/version"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/why"
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/boundedjq"  // it bounds what selectors cost
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
 	"github.com/kwok-dra/kwok-dra/internal/util/version"
 )
