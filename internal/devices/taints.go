@@ -157,3 +157,10 @@ func (t Taints) Missing(pools []Pool, held map[string]error) error {
 	}
 	return taintsError(problems)
 }
+
+// Healthy reports whether a device has no taint that repels or evicts Pods.
+func Healthy(device *resourcev1.Device) bool {
+	return !slices.ContainsFunc(device.Taints, func(taint resourcev1.DeviceTaint) bool {
+		return taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute
+	})
+}

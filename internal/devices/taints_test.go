@@ -228,3 +228,19 @@ func TestMissing(t *testing.T) {
 		})
 	}
 }
+
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"":                       true,
+		"a:k:None":               true,
+		"a:k:NoSchedule":         false,
+		"a:k:NoExecute":          false,
+		"a:k:None,a:l:NoExecute": false,
+		"b:k:NoExecute":          true,
+	} {
+		pools := render(t, annotated(text), compile(t, "t", namedDevices("a", "b")))
+		require.Equal(t, want, Healthy(&pools[0].Devices[0]), text)
+	}
+	require.False(t, Healthy(&render(t, newNode("n", nil), compile(t, "t", "driver: d\ndevices: [{name: a, taints: [{key: k, effect: NoSchedule}]}]"))[0].Devices[0]))
+}

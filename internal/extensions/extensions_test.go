@@ -97,7 +97,7 @@ func TestProgramsLinkChecks(t *testing.T) {
 		require.NoError(t, err)
 		dependencies := strings.Split(string(linked), "\n")
 		require.Contains(t, dependencies, module+"internal/devices", program)
-		for _, extension := range []string{"boundedjq", "containerview/injections", "driverpods", "parameters"} {
+		for _, extension := range []string{"boundedjq", "containerview/injections", "driverpods", "parameters", "templatefields"} {
 			require.Contains(t, dependencies, module+"internal/extensions/"+extension, program)
 		}
 	}

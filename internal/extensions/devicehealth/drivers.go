@@ -1,13 +1,12 @@
 package devicehealth
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -70,15 +69,8 @@ func healthOfTemplate(d *templates.Driver, pod *corev1.Pod, claim *resourcev1.Re
 		return nil, err
 	}
 	health.Health = corev1.ResourceHealthStatusUnhealthy
-	if isHealthy(device) {
+	if devices.Healthy(device) {
 		health.Health = corev1.ResourceHealthStatusHealthy
 	}
 	return health, nil
-}
-
-// isHealthy reports whether a device has no taint that repels or evicts Pods.
-func isHealthy(device *resourcev1.Device) bool {
-	return !slices.ContainsFunc(device.Taints, func(taint resourcev1.DeviceTaint) bool {
-		return taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute
-	})
 }

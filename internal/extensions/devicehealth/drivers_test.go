@@ -109,24 +109,3 @@ func shown(t *testing.T, v *plan.PodView) []corev1.ResourceStatus {
 	require.NoError(t, json.Unmarshal(operations[len(operations)-1].Value, &statuses))
 	return statuses
 }
-
-func TestIsHealthy(t *testing.T) {
-	t.Parallel()
-	const none, noSchedule, noExecute = resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute
-	for _, test := range []struct {
-		effects []resourcev1.DeviceTaintEffect
-		want    bool
-	}{
-		{nil, true},
-		{[]resourcev1.DeviceTaintEffect{none}, true},
-		{[]resourcev1.DeviceTaintEffect{noSchedule}, false},
-		{[]resourcev1.DeviceTaintEffect{noExecute}, false},
-		{[]resourcev1.DeviceTaintEffect{none, noExecute}, false},
-	} {
-		var device resourcev1.Device
-		for _, effect := range test.effects {
-			device.Taints = append(device.Taints, resourcev1.DeviceTaint{Key: "k", Effect: effect})
-		}
-		require.Equal(t, test.want, isHealthy(&device), test.effects)
-	}
-}
