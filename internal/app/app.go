@@ -147,7 +147,7 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	publisher := resourceslice.New(publishing)
 	s.Preparer = claims.New(claims.Options{
 		Client: client, Config: store, Caches: s.Caches, Owner: owner, Events: events,
-		DriverPods: s.DriverPods, Kubelets: s.Kubelets, Gate: s.Gate, KubeletRecorder: s.KubeletRecorder,
+		DriverPods: s.DriverPods, Kubelets: s.Kubelets, Gate: s.Gate, DeviceHealth: s.DeviceHealth, KubeletRecorder: s.KubeletRecorder,
 	})
 	if writer != nil {
 		read := config.NewObjects(store, owner.Recorder(s.Recorder), writer.Changed)

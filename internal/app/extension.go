@@ -77,6 +77,7 @@ type Provided struct {
 	DriverPods      devices.Presence
 	Kubelets        claims.Kubelets
 	Gate            claims.Gate
+	DeviceHealth    claims.DeviceHealth
 	KubeletRecorder claims.KubeletRecorder
 	// TLS is what routes are served with, and Guard guards all but health and version, as the API server does.
 	TLS   *tls.Config

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -34,7 +33,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options configure a Controller. All but Owner, DriverPods, Kubelets, Gate and KubeletRecorder are required.
+// Options configure a Controller. All but Owner, and what extensions provide, are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -48,6 +47,8 @@ type Options struct {
 	Kubelets Kubelets
 	// Gate, if set, holds claims back. The caller runs it.
 	Gate Gate
+	// DeviceHealth, if set, knows the health of devices. The caller runs it.
+	DeviceHealth DeviceHealth
 	// KubeletRecorder, if set, records what a kubelet measures.
 	KubeletRecorder KubeletRecorder
 }
@@ -57,12 +58,12 @@ func New(o Options) *Controller {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
-	observer := &observer{o, newStates()}
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
+	observer := &observer{o, newStates(o.KubeletRecorder)}
 	writer := &writer{observer}
 	c := &Controller{observer: observer, pods: &podReconciler{writer: writer}, claims: &claimReconciler{writer: writer}}
-	if o.KubeletRecorder != nil {
-		o.KubeletRecorder.CountInUse(observer.states.countInUse)
-	}
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", func(ctx context.Context, key types.NamespacedName) error {
 		return retryConflicts(func(bool) error { return c.claims.reconcile(ctx, key) })
@@ -74,6 +75,9 @@ func New(o Options) *Controller {
 	}
 	if o.Gate != nil {
 		o.Gate.OnChange(c.enqueueNode)
+	}
+	if o.DeviceHealth != nil {
+		o.DeviceHealth.OnChange(c.pods.enqueueLivePods)
 	}
 	c.addHandlers()
 	return c
@@ -95,13 +99,6 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() {
-		wait.UntilWithContext(ctx, func(context.Context) {
-			if c.pods.healthDropped.Swap(false) {
-				c.pods.enqueueForHealth(healthRetryPods)
-			}
-		}, healthRetryInterval)
-	})
 	running.Go(func() { c.observer.states.podAnswers.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimAnswers.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // shuts the queue down even if ctx has ended

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -131,14 +132,14 @@ func TestHealthThatTheServerKeepsLater(t *testing.T) {
 		w.editPod("p", run)
 		w.editPod("q", run)
 		w.takeCalls(false)
-		time.Sleep(10 * healthRetryInterval)
+		time.Sleep(10 * devicehealth.RetryInterval)
 		calls := w.takeCalls(false)
 		require.NotEmpty(t, calls)
 		require.LessOrEqual(t, len(calls), 20)
 		w.Mu.Lock()
 		w.dropHealth = false
 		w.Mu.Unlock()
-		time.Sleep(healthRetryInterval)
+		time.Sleep(devicehealth.RetryInterval)
 		w.counted(map[string]int{"health p": 1, "health q": 1})
 		require.Equal(t, statusesOf("claim:c d/n/gpu-0=Unknown"), w.health())
 		w.settled()

@@ -178,3 +178,13 @@ type Gate interface {
 	// OnChange calls node when Check may have another answer for the Pods of a node.
 	OnChange(node func(name string))
 }
+
+// DeviceHealth knows the health of devices, and what the API server stores of it.
+type DeviceHealth interface {
+	// Shown is what Pods show now. It is nil while the API server drops it.
+	Shown() plan.Health
+	// Stored is called with the API server's answer to a patch of it.
+	Stored(ctx context.Context, pod *corev1.Pod)
+	// OnChange calls enqueue with how many Pods, at most, to look at again, since the API server may store more now.
+	OnChange(enqueue func(count int))
+}

@@ -12,96 +12,50 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
-	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
 
 // KubeletRecorder records what a kubelet measures.
 type KubeletRecorder interface {
 	// CountInUse sets the function that counts the prepared claims, by driver and in total.
 	CountInUse(inUse func() (byDriver map[string]int, all int))
-	// Operation records an operation for all claims of a Pod.
-	Operation(name string, took time.Duration, failed bool)
-	// OperationCall records the call that an operation makes to a driver with templates.
-	OperationCall(driver, operation, code string, took time.Duration)
+	// NewPod makes the recorder of a Pod.
+	NewPod() PodRecorder
 }
 
-// The operations of a kubelet.
-const (
-	prepareResources   = "PrepareResources"
-	unprepareResources = "UnprepareResources"
-)
-
-// kubeletOperation is an operation of a Pod that the kubelet measures, and the time since when it is due.
-type kubeletOperation struct {
-	name  string
-	began time.Time
+// PodRecorder records how long the kubelet takes to prepare and to unprepare the claims of a Pod. It is
+// called by one worker at a time.
+type PodRecorder interface {
+	// Begin begins the operation that is due for a Pod, unless it is in progress. Due is since when a first try is.
+	Begin(pod *corev1.Pod, due time.Time)
+	// Pause ends the operation without recording it.
+	Pause()
+	// Finish records that the operation has ended for now, with calls of those of the drivers that have templates.
+	Finish(drivers sets.Set[string], hasTemplates func(driver string) bool, failure *plan.Failure)
+	// RecordGone records that the claims of a deleted Pod are unprepared, and the drivers of these.
+	RecordGone(drivers sets.Set[string])
 }
 
-// startOperation records which operation is due for a Pod. An operation that Stages delay counts as in progress, since
-// Stages play slow drivers that way.
-func (r *podReconciler) startOperation(s *podSync) {
-	name, began := prepareResources, time.Now()
-	switch pod := s.view.Pod; {
-	case facts.IsEnding(pod):
-		name = unprepareResources
-	case facts.ReadyToStart(pod) == corev1.ConditionTrue:
-		name = ""
-	default:
-		if bound, known := r.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
-			began = bound.(boundPod).at // the Pod has been queued since
-		}
-	}
-	if s.state.operation.name != name {
-		s.state.operation = kubeletOperation{name, began}
-	}
-}
+// noRecorder is the KubeletRecorder where nothing is recorded.
+type noRecorder struct{}
 
-// finishOperation records an operation that has ended for now, and its calls of drivers with templates. The kubelets
-// record the calls of real drivers. The drivers are those of all claims of the Pod if called is nil.
-func (r *podReconciler) finishOperation(s *podSync, called sets.Set[string], failure *plan.Failure) {
-	operation := s.state.operation
-	s.state.operation.name = ""
-	if operation.name == "" || s.state.standby || r.KubeletRecorder == nil {
+func (noRecorder) CountInUse(func() (byDriver map[string]int, all int))             {}
+func (noRecorder) NewPod() PodRecorder                                              { return noRecorder{} }
+func (noRecorder) Begin(*corev1.Pod, time.Time)                                     {}
+func (noRecorder) Pause()                                                           {}
+func (noRecorder) Finish(sets.Set[string], func(driver string) bool, *plan.Failure) {}
+func (noRecorder) RecordGone(sets.Set[string])                                      {}
+
+// finishOperation records an operation that has ended for now, and its calls of drivers. The drivers are those of all claims
+// of the Pod if called is nil.
+func (s *podSync) finishOperation(called sets.Set[string], failure *plan.Failure) {
+	if s.state.standby {
+		s.state.recorder.Pause()
 		return
-	}
-	took, code := time.Since(operation.began), "OK"
-	r.KubeletRecorder.Operation(operation.name, took, failure != nil)
-	switch {
-	case failure == nil:
-	case failure.Reason == plan.ReasonUnavailable:
-		code = "Unavailable"
-	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters: // which the call returns with OK
-		return // a kubelet fails before it calls drivers
 	}
 	if called == nil {
 		called = driversOf(slices.Collect(maps.Values(s.view.Claims.Known))...)
 	}
-	for driver := range called {
-		if s.ofTemplates.Has(driver) {
-			r.KubeletRecorder.OperationCall(driver, operation.name, code, took)
-		}
-	}
-}
-
-// recordGonePod records that the claims of a deleted Pod are unprepared. Which drivers were real is no longer known, so
-// calls are recorded only if no driver can be.
-func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string]) {
-	if drivers == nil || state.standby || r.KubeletRecorder == nil {
-		return
-	}
-	took := time.Duration(0)
-	if state.operation.name == unprepareResources {
-		took = time.Since(state.operation.began)
-	}
-	r.KubeletRecorder.Operation(unprepareResources, took, false)
-	if r.Kubelets != nil && r.Kubelets.Enabled() {
-		return
-	}
-	for driver := range drivers {
-		if set := r.Config.Current(); set != nil && set.HasDriver(driver) {
-			r.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
-		}
-	}
+	s.state.recorder.Finish(called, s.ofTemplates.Has, failure)
 }
 
 // driversOf returns the drivers of the devices of claims.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 )
 
 // flapping are Kubelets with a plugin of the driver d, which says of its devices that they are healthy or not.
@@ -45,8 +46,8 @@ func (d *flappingDriver) Prepare([]*resourcev1.ResourceClaim) (plan.Answer, erro
 	return plan.Answered, nil
 }
 
-func (d *flappingDriver) Health(*corev1.Pod, *resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	h := &plan.Health{Reported: true, ResourceHealth: corev1.ResourceHealth{ResourceID: "d/n/gpu-0", Health: corev1.ResourceHealthStatusUnhealthy}}
+func (d *flappingDriver) Health(*corev1.Pod, *resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) (*devicehealth.Health, error) {
+	h := &devicehealth.Health{Reported: true, ResourceHealth: corev1.ResourceHealth{ResourceID: "d/n/gpu-0", Health: corev1.ResourceHealthStatusUnhealthy}}
 	if d.healthy {
 		h.Health = corev1.ResourceHealthStatusHealthy
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,20 +40,10 @@ const unprepareEventInterval = 10 * time.Minute
 // configPollInterval is how often a waiting Pod checks whether any configuration is active.
 const configPollInterval = 2 * time.Second
 
-// healthRetryInterval is how often kwok-dra writes the health of devices again although the API server drops it, since an
-// upgrade may have turned its feature gate on, and healthRetryPods how many Pods it tries.
-const (
-	healthRetryInterval = 15 * time.Minute
-	healthRetryPods     = 10
-)
-
 // podReconciler prepares and unprepares the claims of Pods.
 type podReconciler struct {
 	*writer
 	loop *loop.Loop[types.NamespacedName]
-	// healthDropped says that the API server drops allocatedResourcesStatus, since its feature gate
-	// ResourceHealthStatus is off. It is reset each healthRetryInterval, to try again.
-	healthDropped, healthDropReported atomic.Bool
 }
 
 // podSync is one look at a Pod.
@@ -71,10 +59,10 @@ type podSync struct {
 func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
 	pod := r.Caches.Pods.Get(key)
 	if pod == nil {
-		r.recordGonePod(r.states.forgetPod(key, ""))
+		r.states.forgetPod(key, "")
 		return nil
 	}
-	r.recordGonePod(r.states.forgetPod(key, pod.UID))
+	r.states.forgetPod(key, pod.UID)
 	state := r.states.podStateOf(key, pod.UID)
 	node := r.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil { // not a fake one, or deleted
@@ -114,7 +102,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		return nil
 	}
 	view.Driver, s.ofTemplates = r.newDriver(view, r.DriverPods.On(node.Name))
-	r.startOperation(s)
+	state.recorder.Begin(pod, r.states.dueSince(key, state))
 	err := r.syncPod(ctx, s)
 	if failure, failed := errors.AsType[*plan.Failure](err); failed { // found while writing
 		next := view.Fail(failure, time.Now())
@@ -156,7 +144,9 @@ func (r *podReconciler) reportMissingConfig(s *podSync) {
 func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.Caches.Claims.Of(s.view.Pod) // may have changed while the last plan was applied
-		s.view.HealthDropped = r.healthDropped.Load()
+		if r.DeviceHealth != nil {
+			s.view.Health = r.DeviceHealth.Shown()
+		}
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		for err == nil && next.Need != nil {
 			if err = r.readNeed(ctx, s.view, next.Need); err == nil {
@@ -196,15 +186,14 @@ func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
 		return
 	}
 	if wasPrepared {
-		r.finishOperation(s, drivers, nil)
+		s.finishOperation(drivers, nil)
 	}
 	s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
 }
 
 // isWaiting reports whether the Pod waits for its claims and for this replica.
 func (s *podSync) isWaiting() bool {
-	pod := s.view.Pod
-	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
+	return !s.state.standby && !facts.IsEnding(s.view.Pod) && facts.ReadyToStart(s.view.Pod) != corev1.ConditionTrue
 }
 
 // applyPlan writes what a plan says: entries of claims first, then the Pod's status.
@@ -237,7 +226,7 @@ func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.Po
 func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *plan.PodPlan) {
 	failure, logger := next.Failure, klog.FromContext(ctx).V(2)
 	if next.Outcome == plan.PrepareFailed || next.Outcome == plan.UnprepareFailed {
-		r.finishOperation(s, nil, failure)
+		s.finishOperation(nil, failure)
 		if r.Kubelets != nil {
 			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 		}
@@ -270,7 +259,7 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 		r.loop.AddAfter(s.key, next.Wait)
 	case plan.Unhindered:
 		if next.Wait > 0 { // between two tries
-			s.state.operation.name = ""
+			s.state.recorder.Pause()
 			r.loop.AddAfter(s.key, next.Wait)
 		}
 	}
@@ -299,28 +288,20 @@ func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Pa
 	if s.view.Claims.Live != nil {
 		s.view.Claims.Live = plan.NewLive()
 	}
-	showsHealth := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
-	switch statuses := stored.Status.ContainerStatuses; {
-	case patch.Operation == plan.PatchReady:
+	switch patch.Operation {
+	case plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.states.recordReady(s.key, s.state.uid)
-		r.finishOperation(s, nil, nil)
+		s.finishOperation(nil, nil)
 		logger.V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
-	case patch.Operation != plan.PatchHealth, len(statuses) == 0:
-	case !slices.ContainsFunc(statuses, showsHealth):
-		r.healthDropped.Store(true)
-		if !r.healthDropReported.Swap(true) {
-			logger.Info("The API server drops allocatedResourcesStatus of Pods; its feature gate ResourceHealthStatus is off")
-		}
-	case r.healthDropReported.Swap(false):
-		logger.Info("The API server stores allocatedResourcesStatus of Pods")
-		r.enqueueForHealth(math.MaxInt)
+	case plan.PatchHealth:
+		r.DeviceHealth.Stored(ctx, stored)
 	}
 	return nil
 }
 
-// enqueueForHealth queues up to count Pods that may have health to show.
-func (r *podReconciler) enqueueForHealth(count int) {
+// enqueueLivePods queues up to count Pods that have not ended.
+func (r *podReconciler) enqueueLivePods(count int) {
 	for pod := range r.Caches.Pods.All() {
 		if count <= 0 {
 			return

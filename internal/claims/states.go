@@ -24,6 +24,8 @@ import (
 type states struct {
 	account
 
+	// recorder records what a kubelet measures.
+	recorder KubeletRecorder
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their claimState, and bound the keys of
 	// Pods to their boundPod.
 	pods, claims, bound sync.Map
@@ -80,9 +82,8 @@ type podState struct {
 	// claims are prepared for the Pod. No two have the same name.
 	claims []preparedClaim
 	// standby says that another replica prepares the claims, and counts that in its metrics.
-	standby bool
-	// operation is the one in progress.
-	operation kubeletOperation
+	standby  bool
+	recorder PodRecorder
 	// unprepareEvent is the last event on a failure to unprepare the claims.
 	unprepareEvent reportedFailure
 	// reportedPending is the reason for which no configuration was active, as the Pod's last event has it.
@@ -118,7 +119,7 @@ type metrics struct {
 	podWrites            *prometheus.CounterVec
 }
 
-func newStates() *states {
+func newStates(recorder KubeletRecorder) *states {
 	m := &metrics{
 		all: prometheus.NewRegistry(),
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
@@ -147,7 +148,7 @@ func newStates() *states {
 			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
 		}, []string{"operation", "result"}),
 	}
-	s := &states{account: account{metrics: m, users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
+	s := &states{recorder: recorder, account: account{metrics: m, users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}}
 	waitingDesc := prometheus.NewDesc("kwok_dra_waiting_pods",
 		"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
 	waitingPods := prometheus.CollectorFunc(func(metrics chan<- prometheus.Metric) { // counts at each scrape
@@ -163,6 +164,7 @@ func newStates() *states {
 		return float64(all)
 	})
 	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, prepared, waitingPods)
+	recorder.CountInUse(s.countInUse)
 	return s
 }
 
@@ -211,25 +213,37 @@ func (s *account) waitingPods() map[string]int {
 
 // podStateOf returns the state of a Pod. The key must have no state of another Pod.
 func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
-	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
-	return state.(*podState)
+	if state, known := s.pods.Load(key); known {
+		return state.(*podState)
+	}
+	state := &podState{uid: uid, recorder: s.recorder.NewPod()}
+	s.pods.Store(key, state)
+	return state
 }
 
-// forgetPod drops the state of a deleted Pod: the state under a key, unless that has the given UID. It returns the state,
-// and the drivers of claims that are no longer prepared. Both are nil if there was none.
-func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotten *podState, drivers sets.Set[string]) {
-	state, known := s.pods.Load(key)
-	if !known || state.(*podState).uid == except {
-		return nil, nil
+// dueSince is since when the next try to prepare the claims of a Pod is due: since the Pod was bound, if that was seen and no
+// try has failed, or else now.
+func (s *states) dueSince(key types.NamespacedName, state *podState) time.Time {
+	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == state.uid && state.memory.Last == nil {
+		return bound.(boundPod).at
 	}
-	forgotten = state.(*podState)
+	return time.Now()
+}
+
+// forgetPod drops the state of a deleted Pod: the state under a key, unless that has the given UID.
+func (s *states) forgetPod(key types.NamespacedName, except types.UID) {
+	known, ok := s.pods.Load(key)
+	if !ok || known.(*podState).uid == except {
+		return
+	}
+	state := known.(*podState)
 	s.pods.Delete(key)
 	s.podAnswers.Forget(key)
-	if len(forgotten.claims) > 0 {
-		return forgotten, s.markUnprepared(forgotten)
+	wasPrepared := len(state.claims) > 0
+	drivers := s.markUnprepared(state)
+	if wasPrepared && !state.standby {
+		state.recorder.RecordGone(drivers)
 	}
-	s.forgetWaiting(forgotten.uid)
-	return forgotten, nil
 }
 
 // claimStateOf returns the state of a claim.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory/live"
@@ -87,20 +88,27 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
 	pods := driverpods.New(w.server, w.store, caches.Slices)
-	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets, Gate: w.gate}
+	health := &devicehealth.Server{}
+	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets, Gate: w.gate, DeviceHealth: health}
 	if w.measures != nil {
-		options.KubeletRecorder = w.measures
+		options.KubeletRecorder = kubeletRecorder{w.measures}
+		w.measures.AllHaveTemplates = func(driver string) bool { return w.store.Current().HasDriver(driver) }
 	}
 	controller := New(options)
 	w.controller = controller
 	w.source = live.NewSource(live.Options{Config: w.store, Caches: caches, Preparer: controller, Kubelets: w.kubelets, TaintRules: noRules{}})
-	runs := []func(context.Context){caches.Run, pods.Run, func(ctx context.Context) { controller.Run(ctx, 4) }}
+	runs := []func(context.Context){caches.Run, pods.Run, health.Run, func(ctx context.Context) { controller.Run(ctx, 4) }}
 	if w.owner != nil {
 		runs = append(runs, w.owner.Run)
 	}
 	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, runs...)
 	synctest.Wait()
 }
+
+// kubeletRecorder gives the Controller the metrics of a kubelet.
+type kubeletRecorder struct{ *kubeletmetrics.Metrics }
+
+func (r kubeletRecorder) NewPod() PodRecorder { return r.Metrics.NewPod() }
 
 // noRules are no DeviceTaintRules.
 type noRules struct{}

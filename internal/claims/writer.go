@@ -74,7 +74,7 @@ func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entrie
 		// The last try writes any version. A controller that keeps writing the claim (kubernetes#141274) would keep the Pod
 		// waiting otherwise, and the API server rejects entries of devices that are not allocated.
 		return w.writeEntries(ctx, claim, &plan.ClaimWrite{
-			Operation: plan.WritePrepare, Manager: facts.Manager, Entries: entries.Devices, AnyVersion: isLast,
+			Operation: plan.WritePrepare, Manager: facts.Manager, Entries: entries.Devices, AnyVersion: isLast, NamePods: entries.NamePods,
 		})
 	})
 	if err == nil {
@@ -189,7 +189,7 @@ func (w *writer) writeEntries(ctx context.Context, claim *resourcev1.ResourceCla
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	w.recordClaimAnswer(stored, write.AnyVersion) // what others have written before is not known then
+	w.recordClaimAnswer(stored, write.AnyVersion || write.NamePods) // what others have written before is not known with any version
 	return nil
 }
 

@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 // Presence knows the driver Pods of all nodes, which the pools of templates with driverPod come and go
@@ -119,50 +114,11 @@ type PodData struct {
 	Tag         string            `json:"tag"`
 }
 
-// samplePod stands in for a driver Pod when templates are checked.
-var samplePod = PodData{
+// SamplePod stands in for a driver Pod when templates are checked.
+var SamplePod = PodData{
 	Name: "driver-x", Namespace: "driver", UID: "00000000-0000-0000-0000-000000000000",
 	Labels: map[string]string{"app": "driver"}, Annotations: map[string]string{}, Env: map[string]string{"NAME": "value"},
 	Args: []string{"--v=2"}, Image: "registry.example.com/driver:v1", Tag: "v1",
-}
-
-// BindTo copies a template with driverPod for one Pod: the copy has the name and the number of devices
-// that the Pod gives, and is rendered with the Pod.
-func (t *Template) BindTo(pod BoundPod) (*Template, error) {
-	sized := t
-	if c := t.counts; c != nil {
-		renderer := gotemplate.Renderer{Texts: len(c.texts), Shared: []gotemplate.Shared{{Name: "Node"}, {Name: "DriverPod", Get: pod.Data}}}
-		numbers := make([]int32, len(c.texts))
-		for i := range c.texts {
-			text, err := renderer.Render(&c.texts[i], nil)
-			if err != nil {
-				return nil, err
-			}
-			number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
-			if err != nil || number < 0 {
-				return nil, field.Invalid(c.texts[i].Path, text, "must yield a number of devices, 0 to 10,000")
-			}
-			numbers[i] = int32(number)
-		}
-		var err error
-		if sized, err = c.compileSize(t, numbers); err != nil {
-			return nil, err
-		}
-	}
-	bound, spec := *sized, *sized.ResourcePoolTemplateSpec
-	bound.Pod, bound.ResourcePoolTemplateSpec = pod, &spec
-	driver, err := bound.newRenderer(nil).Render(&bound.driver, nil)
-	if err != nil {
-		return nil, err
-	}
-	if strings.Contains(driver, gotemplate.NoValue) {
-		return nil, missingField(&bound.driver)
-	}
-	if errs := validation.ValidateDriver(driver, bound.driver.Path); len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	spec.Driver = driver
-	return &bound, nil
 }
 
 // NamesDriver reports whether the name of the driver is read from the driver Pods.

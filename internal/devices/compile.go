@@ -22,34 +22,54 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-var partCompilers []func(t *Template) field.ErrorList
-
-// RegisterPartCompiler has Compile call what checks and compiles the part of a validated template
-// that an extension uses. Call it in an init function.
-func RegisterPartCompiler(compile func(t *Template) field.ErrorList) {
-	partCompilers = append(partCompilers, compile)
+// extensionPart is a part of templates that an extension uses.
+type extensionPart struct {
+	validate func(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList
+	compile  func(t *Template) field.ErrorList
 }
+
+var extensionParts []extensionPart
+
+// RegisterPart has Compile call what checks the fields of the part of a template that an extension
+// uses, and what compiles the part. Call it in an init function.
+func RegisterPart(validate func(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList, compile func(t *Template) field.ErrorList) {
+	extensionParts = append(extensionParts, extensionPart{validate, compile})
+}
+
+// BindPod copies a template for a driver Pod.
+type BindPod func(t *Template, pod BoundPod) (*Template, error)
+
+// PodBinder checks what of a template its driver Pods decide. It returns the template with a sample of that
+// in its place.
+type PodBinder func(source *v1alpha1.ResourcePoolTemplate, path *field.Path) (sample *v1alpha1.ResourcePoolTemplate, bind BindPod, errs field.ErrorList)
+
+var bindPods PodBinder = func(source *v1alpha1.ResourcePoolTemplate, _ *field.Path) (*v1alpha1.ResourcePoolTemplate, BindPod, field.ErrorList) {
+	return source, nil, nil
+}
+
+// RegisterPodBinder has Compile call a PodBinder. Call it in an init function.
+func RegisterPodBinder(binder PodBinder) { bindPods = binder }
 
 // Compile validates and compiles a defaulted template. It returns all errors, without those that
 // may only follow from others.
 func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	path := field.NewPath("spec")
-	counts, more := newCounts(source, path)
-	if counts != nil {
-		source = counts.sample
-	}
+	source, bind, more := bindPods(source, path)
 	t := &Template{
 		Name: source.Name, ResourcePoolTemplateSpec: &source.Spec,
 		content: poolContent{
 			uid: source.UID, poolName: gotemplate.Text{Path: path.Child("poolName"), Source: source.Spec.PoolName},
 		},
-		podBinding: podBinding{driver: gotemplate.Text{Path: path.Child("driver"), Source: source.Spec.Driver}, counts: counts, Pod: BoundPod{Ready: true}},
+		Pod: BoundPod{Ready: true}, BindPod: bind,
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		label := gotemplate.Text{Path: path.Child("sliceLabels").Key(key), Source: t.SliceLabels[key]}
 		t.content.labels = append(t.content.labels, labelValue{Text: label, key: key})
 	}
 	errs := validation.ValidateResourcePoolTemplate(source)
+	for _, part := range extensionParts {
+		errs = append(errs, part.validate(&source.Spec, path)...)
+	}
 	if len(errs) == 0 {
 		errs = checkSize(t.ResourcePoolTemplateSpec, path)
 	}
@@ -66,13 +86,13 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	more = append(more, checkTexts(t)...)
 	sample := maps.Clone(sampleAllocated)
 	if t.DriverPod != nil {
-		sample["DriverPod"] = samplePod
+		sample["DriverPod"] = SamplePod
 	}
 	var problems field.ErrorList
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sample, path.Child("claimStatus"))
 	more = append(more, problems...)
-	for _, compilePart := range partCompilers {
-		more = append(more, compilePart(t)...)
+	for _, part := range extensionParts {
+		more = append(more, part.compile(t)...)
 	}
 	if selector := source.Spec.PublishWhen; selector != nil {
 		t.PublishWhen, problems = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
@@ -112,13 +132,10 @@ func checkTexts(t *Template) (errs field.ErrorList) {
 	}
 	data := map[string]any{"Node": SampleNode}
 	if t.DriverPod != nil {
-		data["DriverPod"] = samplePod
+		data["DriverPod"] = SamplePod
 	}
 	poolName := &t.content.poolName
 	problems := poolName.Check(data)
-	if t.NamesDriver() {
-		problems = append(problems, t.driver.Check(map[string]any{"DriverPod": samplePod})...)
-	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)
 	}
@@ -162,9 +179,9 @@ func selectsOneNode(selector *corev1.NodeSelector) bool {
 // Limits of what templates make in all: the API limits only each of their parts. A node has some
 // dozen devices, with partitions some hundred; pools that nodes share have thousands.
 const (
-	// maxTemplateDevices is how many devices a template makes, those of partitions too, and how
+	// MaxTemplateDevices is how many devices a template makes, those of partitions too, and how
 	// many counter sets.
-	maxTemplateDevices = 10_000
+	MaxTemplateDevices = 10_000
 	// maxTotal is how many devices all templates make together, and how many counter sets: at
 	// most so many are on a single node.
 	maxTotal = 100_000
@@ -194,11 +211,11 @@ func checkSize(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs 
 			sets++
 		}
 	}
-	if devices > maxTemplateDevices {
-		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", maxTemplateDevices)))
+	if devices > MaxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", MaxTemplateDevices)))
 	}
-	if sets > maxTemplateDevices {
-		errs = append(errs, field.Invalid(path.Child("sharedCounters"), sets, fmt.Sprintf("a template may make at most %d counter sets, with one for each device with counters or slots: lower count", maxTemplateDevices)))
+	if sets > MaxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("sharedCounters"), sets, fmt.Sprintf("a template may make at most %d counter sets, with one for each device with counters or slots: lower count", MaxTemplateDevices)))
 	}
 	return errs
 }

@@ -232,8 +232,8 @@ func (v *deviceValue) checkLiteralParts() field.ErrorList {
 	return v.Refuse(first.Error())
 }
 
-// missingField is the error of a text that reads a field which the Node or the driver Pod lacks.
-func missingField(text *gotemplate.Text) error {
+// MissingField is the error of a text that reads a field which the Node or the driver Pod lacks.
+func MissingField(text *gotemplate.Text) error {
 	owner, example := "Node", "{{ or .Node.metadata.labels.zone \"none\" }}"
 	if strings.Contains(text.Source, "DriverPod") {
 		owner, example = "driver Pod", "{{ or .DriverPod.env.DRIVER_NAME \"gpu.example.com\" }}"

@@ -294,7 +294,7 @@ func (d *device) renderDevice(renderer *gotemplate.Renderer) (resourcev1.Device,
 		value := &values[i]
 		text, err := renderer.Render(&value.Text, d.data)
 		if err == nil && strings.Contains(text, gotemplate.NoValue) {
-			err = missingField(&value.Text)
+			err = MissingField(&value.Text)
 		} else if err == nil {
 			if err = value.set(&rendered, text); err != nil {
 				err = field.Invalid(value.Path, text, err.Error())

@@ -42,7 +42,7 @@ func TestSizeOfATemplate(t *testing.T) {
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
 		})
 	}
-	require.Equal(t, maxTemplateDevices, compile(t, "t", "driver: d\ndevices: [{name: a, count: 9000}, {name: b, count: 1000}]\n").Size())
+	require.Equal(t, MaxTemplateDevices, compile(t, "t", "driver: d\ndevices: [{name: a, count: 9000}, {name: b, count: 1000}]\n").Size())
 }
 
 // TestSizeOfSlices: slices that all name the same devices do not add up.

@@ -26,11 +26,14 @@ type Template struct {
 	// CheckParameters returns the error of a driver that cannot use opaque parameters. It is nil
 	// where the driver accepts any.
 	CheckParameters func(driver string, parameters []byte) error
-	Origin          Origin
+	// Pod is the driver Pod that the template is bound to, and BindPod copies the template for one. BindPod is nil where no
+	// extension knows driver Pods.
+	Pod     BoundPod
+	BindPod BindPod
+	Origin  Origin
 
 	nodes   *nodeaffinity.NodeSelector
 	content poolContent
-	podBinding
 }
 
 // Origin is the document that a template is from. The templates of a document stand or fall
@@ -45,16 +48,6 @@ type Origin struct {
 	Carrier *corev1.ObjectReference
 	// Created is when it was created in the cluster, or zero where it is no object of its own.
 	Created time.Time
-}
-
-// podBinding is what a driver Pod decides.
-type podBinding struct {
-	// Pod is the driver Pod that the template is bound to.
-	Pod BoundPod
-	// driver is the name of the driver, and counts is nil where no driver Pod says how many devices
-	// there are.
-	driver gotemplate.Text
-	counts *counts
 }
 
 // poolContent is what the pools of a template have, before it is rendered for a Node.
@@ -123,4 +116,11 @@ func (t *Template) SharedPool() string {
 // Size is the number of devices that a pool has from the template.
 func (t *Template) Size() int {
 	return len(t.content.devices)
+}
+
+// WithoutDevices returns a copy that makes pools without devices and counter sets.
+func (t *Template) WithoutDevices() *Template {
+	empty := *t
+	empty.content = poolContent{uid: t.content.uid, poolName: t.content.poolName, labels: t.content.labels}
+	return &empty
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
+	"github.com/kwok-dra/kwok-dra/internal/claims"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
@@ -65,7 +66,11 @@ func runRealDrivers(r *realDrivers) app.Extension {
 				Client: core.Client, Config: core.Config, Caches: core.Caches, Owner: core.Owner, Recorder: core.Recorder,
 				Directory: directory, WipeDelay: kubelet.WipeDelay, KubeletMetrics: metrics,
 			})
-			core.Kubelets, core.KubeletRecorder = r.Kubelets, metrics
+			metrics.AllHaveTemplates = func(driver string) bool {
+				set := core.Config.Current()
+				return !r.Enabled() && set != nil && set.HasDriver(driver)
+			}
+			core.Kubelets, core.KubeletRecorder = r.Kubelets, kubeletRecorder{metrics}
 			core.Collect(metrics)
 		},
 		Start: func(core *app.Core) {
@@ -74,6 +79,11 @@ func runRealDrivers(r *realDrivers) app.Extension {
 		},
 	}
 }
+
+// kubeletRecorder gives the controller of claims the metrics of a kubelet.
+type kubeletRecorder struct{ *kubeletmetrics.Metrics }
+
+func (r kubeletRecorder) NewPod() claims.PodRecorder { return r.Metrics.NewPod() }
 
 // containerViews knows what containers see of their devices.
 type containerViews struct {

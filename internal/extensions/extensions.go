@@ -2,7 +2,9 @@ package extensions
 
 import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
-	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters" // it checks opaque parameters
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/boundedjq"      // it bounds what selectors cost
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters"     // it checks opaque parameters
+	_ "github.com/kwok-dra/kwok-dra/internal/extensions/templatefields" // it checks what Go templates read
 )
 
 // All returns the extensions of one sidecar. An extension may use those before it.
@@ -15,6 +17,7 @@ func All() []app.Extension {
 		readKarpenterFormats(),
 		watchDriverPods(pods),
 		runRealDrivers(drivers),
+		showDeviceHealth(),
 		showContainerViews(views),
 		servePodResources(views),
 		playComputeDomains(),

@@ -3,6 +3,7 @@ package extensions
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,5 +85,20 @@ func TestCompleteRefuses(t *testing.T) {
 		"--config a --explain-pods-after -1s":                                   "parse --explain-pods-after -1s: must be a time such as 1m, or 0 for no events",
 	} {
 		require.ErrorContains(t, parsed(t, line).Complete(), want, line)
+	}
+}
+
+// TestProgramsLinkChecks: every program that compiles templates refuses what an extension checks in them.
+func TestProgramsLinkChecks(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/kwok-dra/kwok-dra/"
+	for _, program := range []string{"cmd/kwok-dra", "cmd/kwok-dractl", "pkg/kwokdratest", "pkg/templatenode"} {
+		linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()
+		require.NoError(t, err)
+		dependencies := strings.Split(string(linked), "\n")
+		require.Contains(t, dependencies, module+"internal/devices", program)
+		for _, extension := range []string{"boundedjq", "containerview/injections", "driverpods", "parameters", "templatefields"} {
+			require.Contains(t, dependencies, module+"internal/extensions/"+extension, program)
+		}
 	}
 }

@@ -22,6 +22,14 @@ type Outcome struct {
 	Problem error
 }
 
+// Add returns the state of two templates together: their sums, and otherwise what the first of them has.
+func (o Outcome) Add(other Outcome) Outcome {
+	return Outcome{
+		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,
+		HiddenBy: cmp.Or(o.HiddenBy, other.HiddenBy), Problem: cmp.Or(o.Problem, other.Problem),
+	}
+}
+
 // result is what has become of a driver's pools.
 type result struct {
 	wrote bool
@@ -43,24 +51,17 @@ type results struct {
 // errDropped is the problem of a pool that would be wrong without a field.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
-// templateOutcomes are the states of the templates.
+// templateOutcomes are the states of the templates, each for all driver Pods on the node.
 func (r *results) templateOutcomes(desired *plan.Desired) map[string]Outcome {
 	all := map[string]Outcome{}
-	add := func(t *devices.Template, o Outcome) { // to that of the template for another driver Pod on the node
-		sum := all[t.Name]
-		all[t.Name] = Outcome{
-			Slices: sum.Slices + o.Slices, Devices: sum.Devices + o.Devices,
-			HiddenBy: cmp.Or(sum.HiddenBy, o.HiddenBy), Problem: cmp.Or(sum.Problem, o.Problem),
-		}
-	}
 	for _, t := range desired.Templates {
-		add(t, r.outcomeOf(desired, t))
+		all[t.Name] = all[t.Name].Add(r.outcomeOf(desired, t))
 	}
 	for t, by := range desired.Hidden {
-		add(t, Outcome{HiddenBy: by.Name})
+		all[t.Name] = all[t.Name].Add(Outcome{HiddenBy: by.Name})
 	}
 	for t, err := range desired.Failed {
-		add(t, Outcome{Problem: err})
+		all[t.Name] = all[t.Name].Add(Outcome{Problem: err})
 	}
 	return all
 }

@@ -226,12 +226,7 @@ func (o *observed) sumOutcomes(objects map[string]config.Acceptance) map[string]
 		merged := map[string]resourceslice.Outcome{} // a place counts once, even if several templates of an object select it
 		for _, template := range slices.Sorted(maps.Keys(o.outcomes[place])) {
 			if name, isOwned := owners[template]; isOwned {
-				here, outcome := merged[name], o.outcomes[place][template]
-				here.Slices += outcome.Slices
-				here.Devices += outcome.Devices
-				here.HiddenBy = cmp.Or(here.HiddenBy, outcome.HiddenBy)
-				here.Problem = cmp.Or(here.Problem, outcome.Problem)
-				merged[name] = here
+				merged[name] = merged[name].Add(o.outcomes[place][template])
 			}
 		}
 		for name, here := range merged {

@@ -85,6 +85,8 @@ type ClaimWrite struct {
 	Entries   []resourcev1.AllocatedDeviceStatus
 	// AnyVersion says to write the claim even if it has changed since.
 	AnyVersion bool
+	// NamePods says that the entries name Pods: those of another Pod of the claim may differ, so ForClaim has the last word.
+	NamePods bool
 }
 
 // The operations of writes, as kwok_dra_claim_writes_total has them.

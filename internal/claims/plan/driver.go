@@ -31,11 +31,6 @@ type Driver interface {
 	// Unprepare reports how far NodeUnprepareResources is for the Pod, the last user of these claims.
 	// After an error, such as from a driver that is gone, it is retried.
 	Unprepare(last []*resourcev1.ResourceClaim) (Answer, error)
-	// ReportsHealth reports whether any driver reports the health of its devices.
-	ReportsHealth() bool
-	// Health returns what the kubelet shows of an allocated device in a Pod. It is nil for a driver that
-	// the Driver does not have.
-	Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*Health, error)
 }
 
 // Answer says how far drivers are with a call.
@@ -75,12 +70,12 @@ func NotRegistered(driver string) error {
 	return Failed(ReasonNotRegistered, "DRA driver %s is not registered", driver)
 }
 
-// Health is the health of a device as the kubelet shows it.
-type Health struct {
-	corev1.ResourceHealth
-
-	// Reported says that the driver of the device reports health.
-	Reported bool
+// Health is what Pods show of the health of their devices. An extension provides it.
+type Health interface {
+	// ContainerStatuses are those that the view's Pod gets as its claims are prepared. They are nil if it shows nothing more.
+	ContainerStatuses(v *PodView) []corev1.ContainerStatus
+	// Patch is what a Pod lacks whose claims are prepared, or nil.
+	Patch(v *PodView) *Patch
 }
 
 // Entries are the entries of status.devices that a claim should show.

@@ -28,8 +28,8 @@ type PodView struct {
 	// Standby reports whether another replica acts for a Pod with these claims.
 	Standby func(claims []*resourcev1.ResourceClaim) bool
 	Memory  PodMemory
-	// HealthDropped says that the API server does not store the health of devices.
-	HealthDropped bool
+	// Health is nil if Pods show none.
+	Health Health
 }
 
 // PodClaims are the claims of a Pod, and who else uses them.
@@ -138,7 +138,9 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		}
 	case ready:
 		plan.Prepared = known
-		plan.Patch = v.healthPatch()
+		if v.Health != nil {
+			plan.Patch = v.Health.Patch(v)
+		}
 	case v.Set.Faithful && v.lacksWaitingStatus(): // the Pod shows that it waits before it is prepared
 		return PodPlan{Patch: v.waitingPatch(now)}, nil
 	default:
@@ -216,7 +218,11 @@ func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan,
 		}
 		plan.Entries = append(plan.Entries, entries)
 	}
-	plan.Patch = newStatusPatch(v.Pod, PatchReady, v.preparedStatus(), now)
+	status := startStatus(corev1.ConditionTrue)
+	if v.Health != nil {
+		status.ContainerStatuses = v.Health.ContainerStatuses(v)
+	}
+	plan.Patch = newStatusPatch(v.Pod, PatchReady, status, now)
 	return plan, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // Driver answers for the drivers of one node that have templates. It must not be shared by goroutines.
@@ -60,7 +59,7 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	if !d.Has(driver) {
 		return true, nil
 	}
-	switch d.pluginState(driver) {
+	switch d.PluginState(driver) {
 	case lifecycle.PluginGone:
 		return false, nil
 	case lifecycle.PluginSilent:
@@ -73,9 +72,9 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	return registered, nil
 }
 
-// pluginState returns the state of a driver's plugin by the Node's condition, and by the driver's Pod if
+// PluginState returns the state of a driver's plugin by the Node's condition, and by the driver's Pod if
 // the templates name one.
-func (d *Driver) pluginState(driver string) lifecycle.Plugin {
+func (d *Driver) PluginState(driver string) lifecycle.Plugin {
 	state := lifecycle.PluginOf(d.node)
 	down, isDown := d.bound.Down[driver]
 	switch {
@@ -96,13 +95,13 @@ func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			skips, err := plan.SkipsPrepare(claim, result.Driver), d.checkSettled(&result)
+			skips, err := plan.SkipsPrepare(claim, result.Driver), d.CheckSettled(&result)
 			switch {
 			case err != nil && !skips:
 				err = plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
 			case !d.Has(result.Driver):
 				err = nil
-			case d.pluginState(result.Driver) == lifecycle.PluginSilent:
+			case d.PluginState(result.Driver) == lifecycle.PluginSilent:
 				err = plan.Unavailable(plan.CallPrepare, result.Driver)
 			case skips:
 				err = nil
@@ -119,9 +118,9 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 	return plan.Answered, nil
 }
 
-// checkSettled returns an error if nobody knows what the driver of a device does: kwok-dra has published
+// CheckSettled returns an error if nobody knows what the driver of a device does: kwok-dra has published
 // the device, no active document makes it, and a rejected document without a good version may.
-func (d *Driver) checkSettled(result *resourcev1.DeviceRequestAllocationResult) error {
+func (d *Driver) CheckSettled(result *resourcev1.DeviceRequestAllocationResult) error {
 	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
 		return nil
 	}
@@ -231,7 +230,7 @@ func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error
 			if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
 				continue
 			}
-			switch d.pluginState(result.Driver) {
+			switch d.PluginState(result.Driver) {
 			case lifecycle.PluginSilent:
 				return plan.Answered, plan.Unavailable(plan.CallUnprepare, result.Driver)
 			case lifecycle.PluginGone:
@@ -240,47 +239,6 @@ func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error
 		}
 	}
 	return plan.Answered, nil
-}
-
-// ReportsHealth implements plan.Driver.
-func (d *Driver) ReportsHealth() bool {
-	return slices.ContainsFunc(d.set.Templates, func(t *devices.Template) bool { return t.Health == v1alpha1.HealthReport })
-}
-
-// Health implements plan.Driver. The health of a device is unknown if the driver reports none or the plugin is
-// down. The device is named by its first CDI device ID, or by its full name if it has none.
-func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	if err := d.checkSettled(result); err != nil || !d.Has(result.Driver) {
-		return nil, err
-	}
-	template, err := d.Lookup.Template(result)
-	if err != nil {
-		return nil, err
-	}
-	report, err := d.renderReport(claim, result, template, []*corev1.Pod{pod})
-	if err != nil {
-		return nil, err
-	}
-	id := result.Driver + "/" + result.Pool + "/" + result.Device
-	if len(report.CDIDeviceIDs) > 0 {
-		id = report.CDIDeviceIDs[0]
-	}
-	health := &plan.Health{
-		ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(id), Health: corev1.ResourceHealthStatusUnknown},
-		Reported:       template.Health == v1alpha1.HealthReport,
-	}
-	if !health.Reported || d.pluginState(result.Driver) != lifecycle.PluginUp {
-		return health, nil
-	}
-	device, err := d.Lookup.Device(result)
-	if err != nil {
-		return nil, err
-	}
-	health.Health = corev1.ResourceHealthStatusUnhealthy
-	if devices.Healthy(device) {
-		health.Health = corev1.ResourceHealthStatusHealthy
-	}
-	return health, nil
 }
 
 // CDIDeviceIDs lists the CDI devices of an allocated device that the kubelet learns for a Pod.

@@ -14,36 +14,10 @@ import (
 // and the object was deleted before it was back, or etcd was restored from a backup and has older versions now.
 const Limit = 30 * time.Second
 
-// Deadlines requeues a key whose write the cache does not see within Limit: the event that would requeue it may never
-// come.
-type Deadlines[K comparable] struct {
-	// since has the time of the first write for each key.
-	since sync.Map
-}
-
-// Begin notes a write for a key. The deadline counts from the first write.
-func (d *Deadlines[K]) Begin(key K) { d.since.LoadOrStore(key, time.Now()) }
-
-// End notes that the cache has seen all writes for a key.
-func (d *Deadlines[K]) End(key K) { d.since.Delete(key) }
-
-// Run requeues each key once its deadline has passed, until ctx ends.
-func (d *Deadlines[K]) Run(ctx context.Context, requeue func(key K)) {
-	wait.UntilWithContext(ctx, func(context.Context) {
-		for key, since := range d.since.Range {
-			if time.Since(since.(time.Time)) >= Limit && d.since.CompareAndDelete(key, since) {
-				requeue(key.(K))
-			}
-		}
-	}, Limit/2)
-}
-
 // Expectations has the writes that the cache has not seen yet; the zero value has none. K is the key that is
 // reconciled, and O identifies the objects that are written for it. Run requeues each key with writes that the cache
 // has not seen within Limit.
 type Expectations[K, O comparable] struct {
-	Deadlines[K]
-
 	mu sync.Mutex
 	// pending has the keys with at least one write.
 	pending map[K]pendingWrites[O]
@@ -52,6 +26,8 @@ type Expectations[K, O comparable] struct {
 // pendingWrites are the writes for a key.
 type pendingWrites[O comparable] struct {
 	writes map[O]*write
+	// since is the time of the first write, or zero once Run has requeued the key.
+	since time.Time
 	// isPostponed says that a reconciliation of the key waits for the writes.
 	isPostponed bool
 }
@@ -72,11 +48,31 @@ func (e *Expectations[K, O]) Expect(key K, object O) {
 	if e.pending == nil {
 		e.pending = map[K]pendingWrites[O]{}
 	}
-	if e.pending[key].writes == nil {
-		e.pending[key] = pendingWrites[O]{writes: map[O]*write{}}
+	waiting := e.pending[key]
+	if waiting.writes == nil {
+		waiting.writes = map[O]*write{}
 	}
-	e.pending[key].writes[object] = &write{}
-	e.Begin(key)
+	waiting.writes[object] = &write{}
+	if waiting.since.IsZero() {
+		waiting.since = time.Now()
+	}
+	e.pending[key] = waiting
+}
+
+// Run requeues each key whose writes the cache does not see within Limit, until ctx ends: the event that would requeue it
+// may never come.
+func (e *Expectations[K, O]) Run(ctx context.Context, requeue func(key K)) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for key, waiting := range e.pending {
+			if !waiting.since.IsZero() && time.Since(waiting.since) >= Limit {
+				waiting.since = time.Time{}
+				e.pending[key] = waiting
+				requeue(key)
+			}
+		}
+	}, Limit/2)
 }
 
 // Answered notes the resource version in the API server's answer, or "" if the write failed. It reports whether the key
@@ -135,15 +131,12 @@ func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	if !isPending {
 		return 0
 	}
-	if since, hasDeadline := e.since.Load(key); hasDeadline {
-		if left := Limit - time.Since(since.(time.Time)); left > 0 {
-			waiting.isPostponed = true
-			e.pending[key] = waiting
-			return left
-		}
+	if left := Limit - time.Since(waiting.since); left > 0 {
+		waiting.isPostponed = true
+		e.pending[key] = waiting
+		return left
 	}
 	delete(e.pending, key)
-	e.End(key)
 	return 0
 }
 
@@ -155,6 +148,5 @@ func (e *Expectations[K, O]) dropWrite(key K, object O) bool {
 	}
 	wasPostponed := e.pending[key].isPostponed
 	delete(e.pending, key)
-	e.End(key)
 	return wasPostponed
 }

@@ -184,3 +184,28 @@ func TestKeysAreApart(t *testing.T) {
 
 // requeued is whether the key must be reconciled.
 func requeued(requeue, _ bool) bool { return requeue }
+
+// TestLateWrites: a key is requeued once, where the cache does not see its writes in time.
+func TestLateWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e Expectations[string, string]
+		requeued := make(chan string, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go e.Run(ctx, func(key string) { requeued <- key })
+		e.Expect("seen", "a")
+		e.Expect("lost", "a")
+		time.Sleep(Limit / 2)
+		synctest.Wait()
+		e.Expect("lost", "b")
+		require.False(t, e.Deleted("seen", "a"))
+		require.Empty(t, requeued)
+		time.Sleep(Limit)
+		synctest.Wait()
+		require.Equal(t, "lost", <-requeued)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, requeued)
+	})
+}

@@ -105,28 +105,3 @@ func TestUnseenForTooLong(t *testing.T) {
 		require.Equal(t, Current, answer.Compare("9"), "the API server has gone back")
 	})
 }
-
-// TestDeadlines: a key is requeued once, where the cache does not see its writes in time.
-func TestDeadlines(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var d Deadlines[string]
-		requeued := make(chan string, 10)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go d.Run(ctx, func(key string) { requeued <- key })
-		d.Begin("seen")
-		d.Begin("lost")
-		time.Sleep(Limit / 2)
-		synctest.Wait()
-		d.Begin("lost")
-		d.End("seen")
-		require.Empty(t, requeued)
-		time.Sleep(Limit)
-		synctest.Wait()
-		require.Equal(t, "lost", <-requeued)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Empty(t, requeued)
-	})
-}

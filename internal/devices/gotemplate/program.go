@@ -40,7 +40,7 @@ func (t *Text) Parse() field.ErrorList {
 	if len(trees) != 1 || trees[name] != p.tree {
 		problem = namedNotSupported
 	}
-	visitNodes(p.tree.Root, func(node parse.Node) {
+	VisitNodes(p.tree.Root, func(node parse.Node) {
 		switch n := node.(type) {
 		case *parse.TemplateNode:
 			problem = namedNotSupported
@@ -50,7 +50,7 @@ func (t *Text) Parse() field.ErrorList {
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
 			steps := 1 // for the round, and for each comparison in its body
-			visitNodes(n.List, func(node parse.Node) {
+			VisitNodes(n.List, func(node parse.Node) {
 				if name, ok := node.(*parse.IdentifierNode); ok && comparisons.Has(name.Ident) {
 					steps++
 				}
@@ -73,36 +73,36 @@ func (t *Text) Parse() field.ErrorList {
 
 var callChargeRange = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(chargeRange)}}
 
-// visitNodes visits a node after all that it is made of.
-func visitNodes(node parse.Node, visit func(parse.Node)) {
+// VisitNodes visits a node after all that it is made of.
+func VisitNodes(node parse.Node, visit func(parse.Node)) {
 	switch n := node.(type) {
 	case *parse.ListNode:
 		if n == nil {
 			return
 		}
 		for _, inner := range n.Nodes {
-			visitNodes(inner, visit)
+			VisitNodes(inner, visit)
 		}
 	case *parse.PipeNode:
 		for _, command := range n.Cmds {
 			for _, argument := range command.Args {
-				visitNodes(argument, visit)
+				VisitNodes(argument, visit)
 			}
 		}
 	case *parse.ChainNode:
-		visitNodes(n.Node, visit)
+		VisitNodes(n.Node, visit)
 	}
-	if branch := branchOf(node); branch != nil {
-		visitNodes(branch.Pipe, visit)
-		visitNodes(branch.List, visit)
-		visitNodes(branch.ElseList, visit)
+	if branch := BranchOf(node); branch != nil {
+		VisitNodes(branch.Pipe, visit)
+		VisitNodes(branch.List, visit)
+		VisitNodes(branch.ElseList, visit)
 	}
 	visit(node)
 }
 
-// branchOf returns what if, with and range have in common, and actions with them, which have a pipeline
+// BranchOf returns what if, with and range have in common, and actions with them, which have a pipeline
 // but no lists. It returns nil for other nodes.
-func branchOf(node parse.Node) *parse.BranchNode {
+func BranchOf(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
 	case *parse.ActionNode:
 		return &parse.BranchNode{NodeType: parse.NodeAction, Pipe: n.Pipe}

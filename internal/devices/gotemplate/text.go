@@ -28,8 +28,15 @@ type Text struct {
 	program *program
 }
 
-// Check compiles the text as Parse does. It also refuses a template that costs too much, or reads
-// a field that data like the sample never have.
+var checks []func(source string, sample map[string]any) (problem string)
+
+// RegisterCheck has Check ask what else is wrong with a template that compiles. Call it in an init function.
+func RegisterCheck(check func(source string, sample map[string]any) (problem string)) {
+	checks = append(checks, check)
+}
+
+// Check compiles the text as Parse does. It also refuses a template that costs too much, or in which
+// an extension finds a problem.
 func (t *Text) Check(sample map[string]any) field.ErrorList {
 	if errs := t.Parse(); len(errs) > 0 || t.program == nil {
 		return errs
@@ -48,8 +55,10 @@ func (t *Text) Check(sample map[string]any) field.ErrorList {
 	if _, err := (&Renderer{Texts: 1}).Render(t, data); errors.Is(err, errTooMuch) {
 		return t.Refuse(errTooMuch.Error())
 	}
-	if problem := checkFields(sample, t.program.tree); problem != "" {
-		return t.Refuse(problem)
+	for _, check := range checks {
+		if problem := check(t.Source, sample); problem != "" {
+			return t.Refuse(problem)
+		}
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func bindToPod(t *devices.Template, pod *Pod, data func() (any, error)) (*device
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	bound, err := t.BindTo(devices.BoundPod{Ready: pod.Ready, Data: data})
+	bound, err := t.BindPod(t, devices.BoundPod{Ready: pod.Ready, Data: data})
 	if err != nil {
 		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func init() {
-	devices.RegisterPartCompiler(func(t *devices.Template) field.ErrorList {
+	devices.RegisterPart(validateParameters, func(t *devices.Template) field.ErrorList {
 		if t.Parameters == nil {
 			return nil
 		}

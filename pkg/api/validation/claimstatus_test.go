@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -81,9 +82,9 @@ func TestClaimStatusValidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := newChecker(field.NewPath("claimStatus"))
+			at := fieldcheck.New(field.NewPath("claimStatus"))
 			validateClaimStatus(&test.given, at)
-			errs := *at.errs
+			errs := at.Errors()
 			require.Len(t, errs, len(test.want), "%v", errs)
 			for i, want := range test.want {
 				require.ErrorContains(t, errs[i], want)

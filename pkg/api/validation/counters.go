@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -27,12 +28,12 @@ func hasOwnCounters(device *v1alpha1.DeviceTemplate) bool {
 
 // validateCounters checks the counters of a set, or the part of them that a device consumes. It
 // refuses negative values, which mean nothing although the API server accepts them.
-func validateCounters(counters map[string]resourcev1.Counter, at checker) {
-	at.requirePresence(len(counters) > 0, "give at least one counter, for example memory: {value: 80Gi}")
-	at.limitItems(len(counters), maxCounters)
-	checkValues(at, counters, func(name string, counter resourcev1.Counter, at checker) {
+func validateCounters(counters map[string]resourcev1.Counter, at fieldcheck.Checker) {
+	at.RequirePresence(len(counters) > 0, "give at least one counter, for example memory: {value: 80Gi}")
+	at.LimitItems(len(counters), maxCounters)
+	fieldcheck.CheckValues(at, counters, func(name string, counter resourcev1.Counter, at fieldcheck.Checker) {
 		labelForm.checkName(name, at)
-		at.atField("value").notNegative(&counter.Value)
+		at.AtField("value").RequireNotNegative(&counter.Value)
 	})
 }
 
@@ -41,42 +42,42 @@ const shorterName = ": give the device a shorter name"
 
 // validateOwnCounters checks the counters and slots that each device of a group has for itself and
 // its partitions, and the partitions.
-func validateOwnCounters(device *v1alpha1.DeviceTemplate, at checker) {
-	partitions := at.atField("partitions")
+func validateOwnCounters(device *v1alpha1.DeviceTemplate, at fieldcheck.Checker) {
+	partitions := at.AtField("partitions")
 	if !hasOwnCounters(device) {
-		partitions.forbid(len(device.Partitions) > 0, "partitions take of the counters or slots of their device: give it some")
+		partitions.Forbid(len(device.Partitions) > 0, "partitions take of the counters or slots of their device: give it some")
 		return
 	}
-	before, counters := len(*at.errs), at.atField("counters")
-	checkValues(counters, device.Counters, func(name string, value resource.Quantity, at checker) {
+	before, counters := len(at.Errors()), at.AtField("counters")
+	fieldcheck.CheckValues(counters, device.Counters, func(name string, value resource.Quantity, at fieldcheck.Checker) {
 		labelForm.checkName(name, at)
-		at.notNegative(&value)
+		at.RequireNotNegative(&value)
 	})
 	total := len(device.Counters)
-	if slots, at := device.Slots, at.atField("slots"); slots != nil {
+	if slots, at := device.Slots, at.AtField("slots"); slots != nil {
 		total += int(slots.Count)
 		if validateCount(&slots.Count, maxCounters, at) {
-			validateEnding(slots.Name, endOf(&slots.Count), at.atField("name"))
+			validateEnding(slots.Name, endOf(&slots.Count), at.AtField("name"))
 			for i := range slots.Count {
 				counter := slots.Counter(i)
 				_, taken := device.Counters[counter]
-				at.atField("name").requireThat(!taken, slots.Name, "makes the counter %s, which counters has as well: rename one", counter)
+				at.AtField("name").RequireThat(!taken, slots.Name, "makes the counter %s, which counters has as well: rename one", counter)
 			}
 		}
 	}
 	switch {
-	case len(*at.errs) > before:
+	case len(at.Errors()) > before:
 	case total > maxCounters:
-		counters.addInvalid(total, "counters and slots must be at most %d together", maxCounters)
+		counters.AddInvalid(total, "counters and slots must be at most %d together", maxCounters)
 	case !v1alpha1.IsTemplate(device.Name):
-		counters.limitLength(v1alpha1.CounterSetOf(device.Name+endOf(device.Count)), labelForm.max, shorterName)
+		counters.LimitLength(v1alpha1.CounterSetOf(device.Name+endOf(device.Count)), labelForm.max, shorterName)
 	}
 	seen, made := sets.New[string](), int64(1)
 	for i := range device.Partitions {
-		partition, at := &device.Partitions[i], partitions.atIndex(i)
+		partition, at := &device.Partitions[i], partitions.AtIndex(i)
 		validatePartition(device, partition, at)
 		if seen.Has(partition.Name) {
-			at.addErrors(field.Duplicate(at.path.Child("name"), partition.Name))
+			at.AddErrors(field.Duplicate(at.Path.Child("name"), partition.Name))
 		}
 		seen.Insert(partition.Name)
 		made += int64(partition.Number())
@@ -85,56 +86,56 @@ func validateOwnCounters(device *v1alpha1.DeviceTemplate, at checker) {
 		made *= int64(*device.Count)
 	}
 	if len(device.Partitions) > 0 {
-		partitions.requireThat(made <= maxCount, made, "devices and partitions of a group must be at most %d together", maxCount)
+		partitions.RequireThat(made <= maxCount, made, "devices and partitions of a group must be at most %d together", maxCount)
 	}
 }
 
-func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
-	switch name := at.atField("name"); {
+func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at fieldcheck.Checker) {
+	switch name := at.AtField("name"); {
 	case partition.Name == "":
-		name.requirePresence(false, "the name of the partition, for example mig-1g10gb")
+		name.RequirePresence(false, "the name of the partition, for example mig-1g10gb")
 	case !validateCount(partition.Count, maxCount, at):
 	case !labelForm.isFitting(partition.Name):
 		labelForm.checkName(partition.Name, name)
 	case !v1alpha1.IsTemplate(device.Name):
 		number := int32(partition.Number())
-		name.limitLength(device.Name+endOf(device.Count)+"-"+partition.Name+endOf(&number), labelForm.max, shorterName)
+		name.LimitLength(device.Name+endOf(device.Count)+"-"+partition.Name+endOf(&number), labelForm.max, shorterName)
 	}
-	slots, placements, size := device.Slots, at.atField("placements"), at.atField("size")
+	slots, placements, size := device.Slots, at.AtField("placements"), at.AtField("size")
 	switch {
 	case len(partition.Placements) == 0 && partition.Size != nil:
-		size.forbid(true, "only with placements, the slots that partitions start at")
+		size.Forbid(true, "only with placements, the slots that partitions start at")
 	case len(partition.Placements) == 0:
 	case slots == nil:
-		placements.forbid(true, "only where the device has slots")
+		placements.Forbid(true, "only where the device has slots")
 	case partition.Count != nil:
-		at.atField("count").forbid(true, "there is one partition for each of placements: leave count out")
+		at.AtField("count").Forbid(true, "there is one partition for each of placements: leave count out")
 	case partition.Slots() < 1:
-		size.addInvalid(partition.Slots(), "must be at least 1")
+		size.AddInvalid(partition.Slots(), "must be at least 1")
 	default:
-		checkItems(placements, partition.Placements, func(first int32, at checker) {
+		fieldcheck.CheckItems(placements, partition.Placements, func(first int32, at fieldcheck.Checker) {
 			last := int64(first) + int64(partition.Slots()) - 1
-			at.requireThat(first >= 0 && last < int64(slots.Count), first,
+			at.RequireThat(first >= 0 && last < int64(slots.Count), first,
 				"the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1)
 		})
 	}
-	consumes := at.atField("consumes")
-	consumes.requirePresence(len(partition.Consumes)+len(partition.Placements) > 0,
+	consumes := at.AtField("consumes")
+	consumes.RequirePresence(len(partition.Consumes)+len(partition.Placements) > 0,
 		"the partition takes nothing of the device: give consumes, or placements")
-	checkValues(consumes, partition.Consumes, func(name string, taken resource.Quantity, at checker) {
+	fieldcheck.CheckValues(consumes, partition.Consumes, func(name string, taken resource.Quantity, at fieldcheck.Checker) {
 		there, has := device.Counters[name]
-		if at.requireThat(has, name, "must be one of the device's counters%s", listNames(device.Counters)) {
-			at.notNegative(&taken)
-			at.atMost(&taken, &there, "what the device has")
+		if at.RequireThat(has, name, "must be one of the device's counters%s", fieldcheck.ListNames(device.Counters)) {
+			at.RequireNotNegative(&taken)
+			at.LimitQuantity(&taken, &there, "what the device has")
 		}
 	})
 	validateProperties(device, partition, at)
 	// A partition inherits nodeAllocatableResources, so it needs the capacities that these name.
-	checkValues(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, _ checker) {
+	fieldcheck.CheckValues(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, _ fieldcheck.Checker) {
 		if taken.Mapping != nil && taken.Mapping.CapacityKey != nil {
 			key := *taken.Mapping.CapacityKey
 			_, has := partition.Capacity[key]
-			at.atField("capacity").atKey(string(key)).requirePresence(has, "nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name)
+			at.AtField("capacity").AtKey(string(key)).RequirePresence(has, "nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name)
 		}
 	})
 }
@@ -154,45 +155,45 @@ func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map
 
 // validatePartitionType requires a string attribute of every device that consumes counters. The
 // attribute is in the driver's own domain, with or without the domain in its name.
-func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
+func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at fieldcheck.Checker) {
 	if spec.PartitionTypeAttribute == nil {
 		return
 	}
-	name, given, before := string(*spec.PartitionTypeAttribute), at.atField("partitionTypeAttribute"), len(*at.errs)
+	name, given, before := string(*spec.PartitionTypeAttribute), at.AtField("partitionTypeAttribute"), len(at.Errors())
 	// The API server is stricter about the domain here than in the names of attributes.
 	switch domain, _, qualified := strings.Cut(name, "/"); {
 	case !qualified:
-		given.addInvalid(name, `must have a domain and "/" before the name%s`, proposeValue(spec.Driver+"/"+name, isQualified))
+		given.AddInvalid(name, `must have a domain and "/" before the name%s`, proposeValue(spec.Driver+"/"+name, isQualified))
 	case domain != strings.ToLower(domain):
-		given.addInvalid(name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)
+		given.AddInvalid(name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)
 	default:
 		validateQualifiedName(name, given)
 	}
-	if len(*at.errs) > before {
+	if len(at.Errors()) > before {
 		return
 	}
-	requireText := func(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, at checker) {
+	requireText := func(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, at fieldcheck.Checker) {
 		key := resourcev1.QualifiedName(name)
 		if _, has := attributes[key]; !has { // like the API server, prefer the name with the domain
 			key = resourcev1.QualifiedName(strings.TrimPrefix(name, spec.Driver+"/"))
 		}
 		attribute, has := attributes[key]
-		at = at.atField("attributes").atKey(string(key))
-		if at.requirePresence(has, "partitionTypeAttribute names it, and the device consumes counters") {
-			at.requireThat(attribute.Type == v1alpha1.AttributeString, shownValue(attribute), "must be a string, since partitionTypeAttribute names it")
+		at = at.AtField("attributes").AtKey(string(key))
+		if at.RequirePresence(has, "partitionTypeAttribute names it, and the device consumes counters") {
+			at.RequireThat(attribute.Type == v1alpha1.AttributeString, shownValue(attribute), "must be a string, since partitionTypeAttribute names it")
 		}
 	}
 	consumers := 0
 	for i := range spec.Devices {
-		device, at := &spec.Devices[i], at.atField("devices").atIndex(i)
+		device, at := &spec.Devices[i], at.AtField("devices").AtIndex(i)
 		if !hasOwnCounters(device) && len(device.ConsumesCounters) == 0 {
 			continue
 		}
 		consumers++
 		requireText(device.Attributes, at)
 		for j := range device.Partitions {
-			requireText(attributesOf(device, &device.Partitions[j]), at.atField("partitions").atIndex(j))
+			requireText(attributesOf(device, &device.Partitions[j]), at.AtField("partitions").AtIndex(j))
 		}
 	}
-	given.requireThat(consumers > 0, name, "must not be given without a device that has counters, slots or consumesCounters")
+	given.RequireThat(consumers > 0, name, "must not be given without a device that has counters, slots or consumesCounters")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
 
@@ -61,25 +62,25 @@ var (
 func (f form) isFitting(name string) bool { return len(name) <= f.max && len(f.check(name)) == 0 }
 
 // checkName reports a name without the form, and proposes one that has it.
-func (f form) checkName(name string, at checker) {
+func (f form) checkName(name string, at fieldcheck.Checker) {
 	if len(name) > f.max {
-		at.limitLength(name, f.max, "")
+		at.LimitLength(name, f.max, "")
 	} else if !f.isFitting(name) {
-		at.addInvalid(name, "%s%s", f.must, proposeValue(f.repair(name), f.isFitting))
+		at.AddInvalid(name, "%s%s", f.must, proposeValue(f.repair(name), f.isFitting))
 	}
 }
 
 // checkRequiredName checks a name that must not be empty.
-func (f form) checkRequiredName(name, missing string, at checker) {
-	if at.requirePresence(name != "", "%s", missing) {
+func (f form) checkRequiredName(name, missing string, at fieldcheck.Checker) {
+	if at.RequirePresence(name != "", "%s", missing) {
 		f.checkName(name, at)
 	}
 }
 
 func (f form) checkAtPath(name string, path *field.Path) field.ErrorList {
-	at := newChecker(path)
+	at := fieldcheck.New(path)
 	f.checkName(name, at)
-	return *at.errs
+	return at.Errors()
 }
 
 // proposeValue ends a message with a value, if there is a valid one.
@@ -116,20 +117,20 @@ func ValidatePoolName(name string, path *field.Path) field.ErrorList {
 // validateQualifiedName requires a C identifier, or a domain, a slash and a C identifier. The API
 // server accepts names with more slashes, although its own source says that it should not; here
 // they are refused.
-func validateQualifiedName(name string, at checker) {
+func validateQualifiedName(name string, at fieldcheck.Checker) {
 	domain, id, qualified := strings.Cut(name, "/")
 	repaired := suggest.Subdomain(domain) + "/" + suggest.Identifier(id)
 	switch {
 	case !qualified:
 		identifierForm.checkName(name, at)
 	case len(domain) > driverForm.max:
-		at.addInvalid(name, `must have at most %d characters before the "/", has %d`, driverForm.max, len(domain))
+		at.AddInvalid(name, `must have at most %d characters before the "/", has %d`, driverForm.max, len(domain))
 	case len(id) > identifierForm.max:
-		at.addInvalid(name, `must have at most %d characters after the "/", has %d`, identifierForm.max, len(id))
+		at.AddInvalid(name, `must have at most %d characters after the "/", has %d`, identifierForm.max, len(id))
 	case !driverForm.isFitting(domain):
-		at.addInvalid(name, `must have a DNS subdomain before the "/": letters, digits and inner "-" and "."%s`, proposeValue(repaired, isQualified))
+		at.AddInvalid(name, `must have a DNS subdomain before the "/": letters, digits and inner "-" and "."%s`, proposeValue(repaired, isQualified))
 	case !identifierForm.isFitting(id):
-		at.addInvalid(name, `must have a C identifier after the "/": letters, digits and "_", no digit first%s`, proposeValue(repaired, isQualified))
+		at.AddInvalid(name, `must have a C identifier after the "/": letters, digits and "_", no digit first%s`, proposeValue(repaired, isQualified))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -25,94 +26,93 @@ import (
 const maxCount = 10_000
 
 // ValidateResourcePoolTemplate checks a defaulted template. Other rules are checked later: values
-// that are Go templates when they are rendered, selectors when they are compiled, and whether names
-// exist and are unique when the devices are expanded.
+// that are Go templates when they are rendered, selectors when they are compiled, whether names exist
+// and are unique when the devices are expanded, and containerEdits and parameters by the extensions that
+// use them.
 func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorList {
-	root := newChecker(nil)
-	subdomainForm.checkRequiredName(t.Name, "give the object a name", root.atField("metadata", "name"))
-	spec, at := &t.Spec, root.atField("spec")
+	root := fieldcheck.New(nil)
+	subdomainForm.checkRequiredName(t.Name, "give the object a name", root.AtField("metadata", "name"))
+	spec, at := &t.Spec, root.AtField("spec")
 	validateDriver(spec, at)
-	validateNodeSelector(spec.NodeSelector, false, at.atField("nodeSelector"))
-	if shared, at := spec.SharedWith, at.atField("sharedWith"); shared != nil {
+	validateNodeSelector(spec.NodeSelector, false, at.AtField("nodeSelector"))
+	if shared, at := spec.SharedWith, at.AtField("sharedWith"); shared != nil {
 		given := 0
 		for _, is := range []bool{shared.AllNodes, shared.NodeSelector != nil, shared.PerDeviceNodeSelection} {
 			if is {
 				given++
 			}
 		}
-		if at.requireThat(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
-			validateNodeSelector(shared.NodeSelector, true, at.atField("nodeSelector"))
+		if at.RequireThat(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
+			validateNodeSelector(shared.NodeSelector, true, at.AtField("nodeSelector"))
 		}
 	}
-	if poolName := at.atField("poolName"); !v1alpha1.IsTemplate(spec.PoolName) {
+	if poolName := at.AtField("poolName"); !v1alpha1.IsTemplate(spec.PoolName) {
 		poolNameForm.checkName(spec.PoolName, poolName)
 	} else {
-		poolName.requireThat(spec.SharedWith == nil, spec.PoolName, "must not be a template with sharedWith, since the pool is the same for all nodes")
+		poolName.RequireThat(spec.SharedWith == nil, spec.PoolName, "must not be a template with sharedWith, since the pool is the same for all nodes")
 	}
-	devices := at.atField("devices")
-	devices.requirePresence(len(spec.Devices) > 0, "give at least one device")
+	devices := at.AtField("devices")
+	devices.RequirePresence(len(spec.Devices) > 0, "give at least one device")
 	for i := range spec.Devices {
-		validateDevice(&spec.Devices[i], devices.atIndex(i))
-		validateNodesOf(&spec.Devices[i], spec.SharedWith, devices.atIndex(i))
+		validateDevice(&spec.Devices[i], devices.AtIndex(i))
+		validateNodesOf(&spec.Devices[i], spec.SharedWith, devices.AtIndex(i))
 	}
 	for i, set := range spec.SharedCounters {
-		at := at.atField("sharedCounters").atIndex(i)
+		at := at.AtField("sharedCounters").AtIndex(i)
 		validateStem("counter set", set.Name, set.Count, at)
-		validateCounters(set.Counters, at.atField("counters"))
+		validateCounters(set.Counters, at.AtField("counters"))
 	}
 	for i, slice := range spec.Slices {
-		devices := at.atField("slices").atIndex(i).atField("devices")
-		devices.requirePresence(len(slice.Devices) > 0, "name at least one device, or a group of devices")
-		devices.checkNoneEmpty(slice.Devices, "the name of a device, or of a group of devices")
+		devices := at.AtField("slices").AtIndex(i).AtField("devices")
+		devices.RequirePresence(len(slice.Devices) > 0, "name at least one device, or a group of devices")
+		devices.CheckNoneEmpty(slice.Devices, "the name of a device, or of a group of devices")
 	}
-	checkValues(at.atField("sliceLabels"), spec.SliceLabels, func(key, value string, at checker) {
+	fieldcheck.CheckValues(at.AtField("sliceLabels"), spec.SliceLabels, func(key, value string, at fieldcheck.Checker) {
 		labelKeyForm.checkName(key, at)
-		at.requireThat(key != v1alpha1.ManagedByLabel, value, "is kwok-dra's own label, which all its slices have: remove it")
+		at.RequireThat(key != v1alpha1.ManagedByLabel, value, "is kwok-dra's own label, which all its slices have: remove it")
 		if !v1alpha1.IsTemplate(value) {
 			labelValueForm.checkName(value, at)
 		}
 	})
 	validatePartitionType(spec, at)
 	const prepare, unprepare, all = resourcev1.SkipNodeOperationNodePrepareResources, resourcev1.SkipNodeOperationNodeUnprepareResources, resourcev1.SkipNodeOperationAll
-	skipped, skips := at.atField("skipNodeOperations"), spec.SkipNodeOperations
-	checkItems(skipped, skips, func(operation resourcev1.SkipNodeOperation, at checker) {
-		oneOf(at, operation, prepare, unprepare, all)
+	skipped, skips := at.AtField("skipNodeOperations"), spec.SkipNodeOperations
+	fieldcheck.CheckItems(skipped, skips, func(operation resourcev1.SkipNodeOperation, at fieldcheck.Checker) {
+		fieldcheck.OneOf(at, operation, prepare, unprepare, all)
 	})
 	if slices.Contains(skips, prepare) && !slices.Contains(skips, unprepare) && !slices.Contains(skips, all) { // as the API server
-		skipped.addInvalid(skips, "must have %s with %s, or %q for all", unprepare, prepare, all)
+		skipped.AddInvalid(skips, "must have %s with %s, or %q for all", unprepare, prepare, all)
 	}
-	validateClaimStatus(spec.ClaimStatus, at.atField("claimStatus"))
-	validateContainerEdits(spec.ContainerEdits, at.atField("containerEdits"))
-	validateParameters(spec.Parameters, at.atField("parameters"))
+	validateClaimStatus(spec.ClaimStatus, at.AtField("claimStatus"))
 	if spec.Health != "" {
-		oneOf(at.atField("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
+		fieldcheck.OneOf(at.AtField("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
 	}
-	return *root.errs
+	return root.Errors()
 }
 
 // validateDriver checks the name of the driver, and which Pods run its plugin. A name that is a
 // template is checked when it is rendered.
-func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
-	if driver := at.atField("driver"); !v1alpha1.IsTemplate(spec.Driver) {
+func validateDriver(spec *v1alpha1.ResourcePoolTemplateSpec, at fieldcheck.Checker) {
+	if driver := at.AtField("driver"); !v1alpha1.IsTemplate(spec.Driver) {
 		driverForm.checkRequiredName(spec.Driver, "the name of the DRA driver, for example gpu.example.com", driver)
 	} else {
-		driver.requireThat(spec.DriverPod != nil, spec.Driver, "must be a DNS subdomain; it may be a template only with driverPod, whose Pod it reads")
+		driver.RequireThat(spec.DriverPod != nil, spec.Driver, "must be a DNS subdomain; it may be a template only with driverPod, whose Pod it reads")
 	}
-	pods, at := spec.DriverPod, at.atField("driverPod")
+	pods, at := spec.DriverPod, at.AtField("driverPod")
 	if pods == nil {
 		return
 	}
-	at.forbid(spec.SharedWith != nil, "not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two")
+	at.Forbid(spec.SharedWith != nil, "not with sharedWith: the Pod on a node is for the node's own pool; remove one of the two")
 	if pods.Namespace != "" {
-		labelForm.checkName(pods.Namespace, at.atField("namespace"))
+		labelForm.checkName(pods.Namespace, at.AtField("namespace"))
 	}
 	if pods.Container != "" {
-		labelForm.checkName(pods.Container, at.atField("container"))
+		labelForm.checkName(pods.Container, at.AtField("container"))
 	}
-	selector := at.atField("selector")
-	if selector.requirePresence(len(pods.Selector.MatchLabels)+len(pods.Selector.MatchExpressions) > 0,
+	selector := at.AtField("selector")
+	if selector.RequirePresence(len(pods.Selector.MatchLabels)+len(pods.Selector.MatchExpressions) > 0,
 		"matchLabels, matchExpressions or both, as in spec.selector of the driver's DaemonSet; an empty one would select every Pod") {
-		selector.addErrors(metav1validation.ValidateLabelSelector(&pods.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.path)...)
+		selector.AddErrors(metav1validation.ValidateLabelSelector(&pods.Selector, metav1validation.LabelSelectorValidationOptions{}, selector.Path)...)
 	}
 }
 
@@ -122,24 +122,24 @@ const leastRetryInterval = time.Second
 // ValidateKwokDRAConfiguration checks a configuration, defaulted or not. Its selectors are checked
 // when they are compiled.
 func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorList {
-	root := newChecker(nil)
-	subdomainForm.checkRequiredName(c.Name, "give the object a name", root.atField("metadata", "name"))
-	spec := root.atField("spec")
+	root := fieldcheck.New(nil)
+	subdomainForm.checkRequiredName(c.Name, "give the object a name", root.AtField("metadata", "name"))
+	spec := root.AtField("spec")
 	if c.Spec.PodStatus != "" {
-		oneOf(spec.atField("podStatus"), c.Spec.PodStatus, v1alpha1.PodStatusMinimal, v1alpha1.PodStatusFaithful)
+		fieldcheck.OneOf(spec.AtField("podStatus"), c.Spec.PodStatus, v1alpha1.PodStatusMinimal, v1alpha1.PodStatusFaithful)
 	}
 	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration < leastRetryInterval {
-		spec.atField("retryInterval").addInvalid(retry.Duration.String(), "must be at least %s, for example 60s", leastRetryInterval)
+		spec.AtField("retryInterval").AddInvalid(retry.Duration.String(), "must be at least %s, for example 60s", leastRetryInterval)
 	}
 	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
-		spec.atField("bindingDelay").addInvalid(delay.Duration.String(), "must not be less than 0, for example 5s")
+		spec.AtField("bindingDelay").AddInvalid(delay.Duration.String(), "must not be less than 0, for example 5s")
 	}
-	if dir, at := c.Spec.PluginsDir, spec.atField("pluginsDir"); dir != "" && at.requireThat(filepath.IsAbs(dir), dir, "must be an absolute path, for example /run/kwok-dra") {
-		at.requireThat(len(filepath.Clean(dir)) <= v1alpha1.MaxPluginsDir, dir,
+	if dir, at := c.Spec.PluginsDir, spec.AtField("pluginsDir"); dir != "" && at.RequireThat(filepath.IsAbs(dir), dir, "must be an absolute path, for example /run/kwok-dra") {
+		at.RequireThat(len(filepath.Clean(dir)) <= v1alpha1.MaxPluginsDir, dir,
 			"must have at most %d characters, or the paths of sockets below it would be too long, for example /run/kwok-dra", v1alpha1.MaxPluginsDir)
 	}
 	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
-		spec.atField("containerView").addInvalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
+		spec.AtField("containerView").AddInvalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
 	}
-	return *root.errs
+	return root.Errors()
 }

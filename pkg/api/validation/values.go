@@ -14,17 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, at checker) {
+func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, at fieldcheck.Checker) {
 	validateQualifiedName(string(name), at)
 	if v1alpha1.IsTemplate(attribute.Value) {
 		return
 	}
 	if _, err := ResolveAttribute(attribute, attribute.Value); err != nil {
-		at.addInvalid(shownValue(attribute), "%v", err)
+		at.AddInvalid(shownValue(attribute), "%v", err)
 	}
 }
 
@@ -106,97 +107,97 @@ const maxValidValues = 10
 func ResolveCapacity(c v1alpha1.Capacity, text string) (resourcev1.DeviceCapacity, error) {
 	value, err := suggest.ParseQuantity(text)
 	if err == nil && c.RequestPolicy != nil && v1alpha1.IsTemplate(c.Value) {
-		policy := newChecker(field.NewPath("requestPolicy"))
+		policy := fieldcheck.New(field.NewPath("requestPolicy"))
 		validatePolicy(c.RequestPolicy, &value, policy)
-		err = policy.errs.ToAggregate()
+		err = policy.Errors().ToAggregate()
 	}
 	return resourcev1.DeviceCapacity{Value: value, RequestPolicy: c.RequestPolicy}, err
 }
 
 // validatePolicy applies the API server's rules for request policies. The capacity is nil if it is
 // not known yet.
-func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
+func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at fieldcheck.Checker) {
 	switch {
 	case policy == nil, len(policy.ValidValues) == 0 && policy.ValidRange == nil:
 		return
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
-		at.forbid(true, "validValues and validRange exclude each other")
+		at.Forbid(true, "validValues and validRange exclude each other")
 		return
 	case policy.Default == nil:
-		at.atField("default").requirePresence(false, "what a request takes that does not say how much")
+		at.AtField("default").RequirePresence(false, "what a request takes that does not say how much")
 		return
 	case policy.ValidRange != nil:
 		validateRange(policy, capacity, at)
 		return
 	}
-	values := at.atField("validValues")
-	values.limitItems(len(policy.ValidValues), maxValidValues)
+	values := at.AtField("validValues")
+	values.LimitItems(len(policy.ValidValues), maxValidValues)
 	for i := range policy.ValidValues {
-		value, before, at := &policy.ValidValues[i], &policy.ValidValues[max(0, i-1)], values.atIndex(i)
-		at.atMost(value, capacity, "the capacity")
+		value, before, at := &policy.ValidValues[i], &policy.ValidValues[max(0, i-1)], values.AtIndex(i)
+		at.LimitQuantity(value, capacity, "the capacity")
 		switch {
 		case i == 0:
 		case value.Cmp(*before) < 0:
-			at.addInvalid(value.String(), "must not be less than the value before it, %s: sort them", before)
+			at.AddInvalid(value.String(), "must not be less than the value before it, %s: sort them", before)
 		case value.Cmp(*before) == 0:
-			at.addErrors(field.Duplicate(at.path, value.String()))
+			at.AddErrors(field.Duplicate(at.Path, value.String()))
 		case value.Value() == before.Value():
-			at.addInvalid(value.String(), "must differ from %s when both are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", before)
+			at.AddInvalid(value.String(), "must differ from %s when both are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", before)
 		}
 	}
-	values.requireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
+	values.RequireThat(slices.ContainsFunc(policy.ValidValues, policy.Default.Equal), policy.Default.String(), "must include the default")
 }
 
 // validateRange checks that steps lead from min to default and max, all rounded up to integers. If
 // one has a fraction, thousandths count instead, which needs the feature gate
 // DRAFractionalCapacityRange of Kubernetes 1.37.
-func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at checker) {
+func validateRange(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, at fieldcheck.Checker) {
 	type number struct {
 		*resource.Quantity
-		at checker
+		at fieldcheck.Checker
 	}
-	limits := at.atField("validRange")
-	standard := number{policy.Default, at.atField("default")}
-	least, most := number{policy.ValidRange.Min, limits.atField("min")}, number{policy.ValidRange.Max, limits.atField("max")}
-	step := number{policy.ValidRange.Step, limits.atField("step")}
-	if !least.at.requirePresence(least.Quantity != nil, "the least that a request can take") {
+	limits := at.AtField("validRange")
+	standard := number{policy.Default, at.AtField("default")}
+	least, most := number{policy.ValidRange.Min, limits.AtField("min")}, number{policy.ValidRange.Max, limits.AtField("max")}
+	step := number{policy.ValidRange.Step, limits.AtField("step")}
+	if !least.at.RequirePresence(least.Quantity != nil, "the least that a request can take") {
 		return
 	}
-	least.at.atMost(least.Quantity, capacity, "the capacity")
-	most.at.atMost(most.Quantity, capacity, "the capacity")
-	least.at.atMost(least.Quantity, most.Quantity, "max")
-	standard.at.atMost(standard.Quantity, most.Quantity, "max")
-	standard.at.requireThat(standard.Cmp(*least.Quantity) >= 0, standard.String(), "must be at least min, %s", least)
+	least.at.LimitQuantity(least.Quantity, capacity, "the capacity")
+	most.at.LimitQuantity(most.Quantity, capacity, "the capacity")
+	least.at.LimitQuantity(least.Quantity, most.Quantity, "max")
+	standard.at.LimitQuantity(standard.Quantity, most.Quantity, "max")
+	standard.at.RequireThat(standard.Cmp(*least.Quantity) >= 0, standard.String(), "must be at least min, %s", least)
 	all := slices.DeleteFunc([]number{standard, most, least, step}, func(n number) bool { return n.Quantity == nil })
 	hasFraction := slices.ContainsFunc(all, func(n number) bool { return !new(n.DeepCopy()).RoundUp(0) })
 	if step.Quantity == nil && !hasFraction {
 		return
 	}
-	before := len(*at.errs)
+	before := len(at.Errors())
 	for _, n := range all {
 		switch {
 		case n.Sign() < 0:
-			n.at.notNegative(n.Quantity)
+			n.at.RequireNotNegative(n.Quantity)
 		case n.CmpInt64(math.MaxInt64) > 0:
-			n.at.addInvalid(n.String(), "must be an integer of 64 bits")
+			n.at.AddInvalid(n.String(), "must be an integer of 64 bits")
 		case hasFraction && n.Cmp(*resource.NewMilliQuantity(n.MilliValue(), n.Format)) != 0:
-			n.at.addInvalid(n.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
+			n.at.AddInvalid(n.String(), "must be an integer of 64 bits when it is counted in thousandths, since one of the numbers has a fraction")
 		}
 	}
-	if step.Quantity == nil || len(*at.errs) > before || !step.at.moreThanZero(step.Quantity) {
+	if step.Quantity == nil || len(at.Errors()) > before || !step.at.RequirePositive(step.Quantity) {
 		return
 	}
 	first := least.DeepCopy()
 	first.Add(*step.Quantity)
-	step.at.requireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
+	step.at.RequireThat(capacity == nil || first.Cmp(*capacity) <= 0, step.String(),
 		"min and one step, %s, must be at most the capacity, %s", &first, capacity)
 	for _, end := range all[:len(all)-1] { // without step itself
 		switch wholeSteps := (end.Value()-least.Value())%step.Value() == 0; {
 		case end.Cmp(*least.Quantity) < 0: // reported already
 		case hasFraction && (end.MilliValue()-least.MilliValue())%step.MilliValue() != 0, !hasFraction && !wholeSteps:
-			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s", step, least)
+			end.at.AddInvalid(end.String(), "must be some steps of %s from min, %s", step, least)
 		case !wholeSteps:
-			end.at.addInvalid(end.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", step, least)
+			end.at.AddInvalid(end.String(), "must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", step, least)
 		}
 	}
 }

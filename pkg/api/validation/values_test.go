@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -177,11 +178,11 @@ func FuzzAttribute(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var attribute, again v1alpha1.Attribute
-		at := newChecker(nil)
+		at := fieldcheck.New(nil)
 		if json.Unmarshal(data, &attribute) != nil {
 			return
 		}
-		if validateAttribute("a", attribute, at); len(*at.errs) > 0 {
+		if validateAttribute("a", attribute, at); len(at.Errors()) > 0 {
 			return
 		}
 		encoded, err := json.Marshal(attribute)

@@ -15,11 +15,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 func init() {
-	devices.RegisterPartCompiler(func(t *devices.Template) field.ErrorList { return checkContainerEdits(t.ResourcePoolTemplateSpec) })
+	devices.RegisterPart(validateContainerEdits, func(t *devices.Template) field.ErrorList { return checkContainerEdits(t.ResourcePoolTemplateSpec) })
 }
 
 // container is what the templates of containerEdits see of a container that has devices of the
@@ -143,7 +142,7 @@ func (p editsPart) renderEdits(c *container) (*v1alpha1.Edits, error) {
 	rendered.Env = slices.DeleteFunc(rendered.Env, func(variable string) bool { return variable == "" })
 	rendered.Mounts = slices.DeleteFunc(rendered.Mounts, func(m v1alpha1.Mount) bool { return m.ContainerPath == "" })
 	rendered.DeviceNodes = slices.DeleteFunc(rendered.DeviceNodes, func(n v1alpha1.DeviceNode) bool { return n.Path == "" })
-	return rendered, validation.ValidateEdits(rendered, p.path).ToAggregate()
+	return rendered, validateEdits(rendered, p.path).ToAggregate()
 }
 
 // replaceTemplates returns the edits with all templates replaced, in an order that is always the

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/internal/observe"
@@ -38,6 +39,10 @@ type Driver struct {
 // Driver returns what is known now of the real drivers of a node, for a Pod or for none. A driver that
 // has templates is a real one only if its plugin has registered.
 func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
+	return k.newDriver(pod, fake, hasTemplates)
+}
+
+func (k *Kubelets) newDriver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) *Driver {
 	d := &Driver{node: k.runningNode(fake.Name), pod: pod, state: lifecycle.PluginOf(fake), hasTemplates: hasTemplates}
 	if d.node == nil {
 		d.unusable = k.failureOf(fake.Name)
@@ -185,7 +190,7 @@ func showsHealth(pod *corev1.Pod, id corev1.ResourceID) bool {
 // Health returns what a kubelet shows of an allocated device that a real driver has prepared
 // (UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). A device that the Pod shows as healthy becomes
 // unknown when its driver is gone or silent, even where only reported health is shown.
-func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*devicehealth.Health, error) {
 	if d.node == nil {
 		return nil, nil
 	}
@@ -193,7 +198,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if device == nil {
 		return nil, nil
 	}
-	health := &plan.Health{}
+	health := &devicehealth.Health{}
 	health.ResourceID = corev1.ResourceID(result.Driver + "/" + device.PoolName + "/" + device.DeviceName)
 	if len(device.CDIDeviceIDs) > 0 {
 		health.ResourceID = corev1.ResourceID(device.CDIDeviceIDs[0])

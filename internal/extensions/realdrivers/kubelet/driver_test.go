@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/realdrivers/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
@@ -180,7 +181,7 @@ func TestHealthOfDevice(t *testing.T) {
 			require.Nil(t, health)
 			continue
 		}
-		require.Equal(t, plan.Health{ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(test.want), Health: corev1.ResourceHealthStatusUnknown}}, *health)
+		require.Equal(t, devicehealth.Health{ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(test.want), Health: corev1.ResourceHealthStatusUnknown}}, *health)
 	}
 }
 

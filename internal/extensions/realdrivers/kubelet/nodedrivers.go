@@ -6,18 +6,19 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/devicehealth"
 )
 
 // nodeDrivers are all drivers of a node. Each has templates or is a real one.
 type nodeDrivers struct {
 	// Driver answers for the drivers with templates. It has the Entries of all: real drivers write theirs themselves.
 	plan.Driver
-	real plan.Driver
+	real *Driver
 }
 
 // AddDrivers adds the real drivers of a node to those with templates.
 func (k *Kubelets) AddDrivers(ofTemplates *templates.Driver, pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
-	ofPlugins := k.Driver(pod, node, hasTemplates)
+	ofPlugins := k.newDriver(pod, node, hasTemplates)
 	ofTemplates.IsReal = ofPlugins.Has
 	return &nodeDrivers{ofTemplates, ofPlugins}
 }
@@ -52,8 +53,10 @@ func (d *nodeDrivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, 
 	return d.real.Unprepare(last)
 }
 
-func (d *nodeDrivers) ReportsHealth() bool { return d.Driver.ReportsHealth() || d.real.ReportsHealth() }
+// ReportsHealth implements devicehealth.Reporter.
+func (d *nodeDrivers) ReportsHealth() bool { return d.real.ReportsHealth() }
 
-func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	return d.driverFor(result.Driver).Health(pod, claim, result)
+// Health implements devicehealth.Reporter.
+func (d *nodeDrivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*devicehealth.Health, error) {
+	return devicehealth.Of(d.driverFor(result.Driver), pod, claim, result)
 }

@@ -16,6 +16,9 @@ const anyDriver = "<any>"
 
 // Metrics has the metrics. A nil Metrics records nothing.
 type Metrics struct {
+	// AllHaveTemplates, if set, reports whether a driver has templates and none can be real. Set it before anything is recorded.
+	AllHaveTemplates func(driver string) bool
+
 	operations, calls *prometheus.HistogramVec
 	inUse             *prometheus.Desc
 	// countInUse counts the claims in use, by driver and in total.
@@ -49,11 +52,9 @@ func (m *Metrics) CountInUse(inUse func() (byDriver map[string]int, all int)) {
 	}
 }
 
-// Operation records an operation for a Pod.
-func (m *Metrics) Operation(name string, took time.Duration, failed bool) {
-	if m != nil {
-		m.operations.WithLabelValues(name, strconv.FormatBool(failed)).Observe(took.Seconds())
-	}
+// recordOperation records an operation for a Pod.
+func (m *Metrics) recordOperation(name string, took time.Duration, failed bool) {
+	m.operations.WithLabelValues(name, strconv.FormatBool(failed)).Observe(took.Seconds())
 }
 
 // Call records a call of a driver.
@@ -61,11 +62,6 @@ func (m *Metrics) Call(driver, method, code string, took time.Duration) {
 	if m != nil {
 		m.calls.WithLabelValues(driver, method, code).Observe(took.Seconds())
 	}
-}
-
-// OperationCall records the call that an operation makes to a driver.
-func (m *Metrics) OperationCall(driver, operation, code string, took time.Duration) {
-	m.Call(driver, methodPrefix+operation, code, took)
 }
 
 // Describe implements prometheus.Collector.

@@ -12,9 +12,9 @@ import (
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := New()
-	m.Operation("PrepareResources", 50*time.Millisecond, false)
-	m.Operation("PrepareResources", time.Second, true)
-	m.OperationCall("d", "PrepareResources", "OK", 50*time.Millisecond)
+	m.recordOperation(prepareResources, 50*time.Millisecond, false)
+	m.recordOperation(prepareResources, time.Second, true)
+	m.Call("d", methodPrefix+prepareResources, "OK", 50*time.Millisecond)
 	m.CountInUse(func() (map[string]int, int) { return map[string]int{"d": 2, "e": 1}, 2 })
 	problems, err := testutil.CollectAndLint(m)
 	require.NoError(t, err)
@@ -34,7 +34,6 @@ dra_resource_claims_in_use{driver_name="e"} 1
 func TestNil(t *testing.T) {
 	t.Parallel()
 	var m *Metrics
-	m.Operation("PrepareResources", time.Second, false)
-	m.OperationCall("d", "PrepareResources", "OK", time.Second)
+	m.Call("d", methodPrefix+prepareResources, "OK", time.Second)
 	m.CountInUse(func() (map[string]int, int) { return nil, 0 })
 }

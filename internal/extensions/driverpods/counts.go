@@ -1,4 +1,4 @@
-package devices
+package driverpods
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -21,7 +22,7 @@ type counts struct {
 
 	mu sync.Mutex
 	// compiled are templates by their numbers, and devices is how many these have together.
-	compiled map[string]*Template
+	compiled map[string]*devices.Template
 	devices  int
 }
 
@@ -31,7 +32,7 @@ const maxSizes = 64
 
 // newCounts checks the fields countFrom of a template. It returns nil for a template without any.
 func newCounts(source *v1alpha1.ResourcePoolTemplate, path *field.Path) (*counts, field.ErrorList) {
-	c := &counts{source: source, compiled: map[string]*Template{}}
+	c := &counts{source: source, compiled: map[string]*devices.Template{}}
 	var errs field.ErrorList
 	visitCounts(&source.Spec, path, func(count **int32, from *string, at *field.Path) {
 		text := gotemplate.Text{Path: at.Child("countFrom"), Source: *from}
@@ -41,7 +42,7 @@ func newCounts(source *v1alpha1.ResourcePoolTemplate, path *field.Path) (*counts
 		case *count != nil:
 			errs = append(errs, field.Forbidden(text.Path, "count is there already: remove one of the two"))
 		default:
-			errs = append(errs, text.Check(map[string]any{"DriverPod": samplePod})...)
+			errs = append(errs, text.Check(map[string]any{"DriverPod": devices.SamplePod})...)
 		}
 		c.texts = append(c.texts, text)
 	})
@@ -93,7 +94,7 @@ func (c *counts) templateOf(numbers []int32) *v1alpha1.ResourcePoolTemplate {
 }
 
 // compileSize compiles the template t with these counts, once.
-func (c *counts) compileSize(t *Template, numbers []int32) (*Template, error) {
+func (c *counts) compileSize(t *devices.Template, numbers []int32) (*devices.Template, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := fmt.Sprint(numbers)
@@ -105,15 +106,15 @@ func (c *counts) compileSize(t *Template, numbers []int32) (*Template, error) {
 	if isEmpty {
 		source = c.sample
 	}
-	compiled, errs := Compile(source)
+	compiled, errs := devices.Compile(source)
 	if err := errs.ToAggregate(); err != nil {
 		return nil, err
 	}
 	if isEmpty {
-		compiled.content = poolContent{uid: compiled.content.uid, poolName: compiled.content.poolName, labels: compiled.content.labels}
+		compiled = compiled.WithoutDevices()
 	}
 	compiled.Origin = t.Origin
-	if len(c.compiled) >= maxSizes || c.devices > maxTemplateDevices {
+	if len(c.compiled) >= maxSizes || c.devices > devices.MaxTemplateDevices {
 		clear(c.compiled)
 		c.devices = 0
 	}

@@ -1,4 +1,4 @@
-package validation
+package injections
 
 import (
 	"strings"
@@ -35,24 +35,24 @@ func TestContainerEditsValidation(t *testing.T) {
 			t.Parallel()
 			var edits v1alpha1.Edits
 			require.NoError(t, yaml.UnmarshalStrict([]byte(test.given), &edits))
-			errs := ValidateEdits(&edits, field.NewPath("e"))
+			errs := validateEdits(&edits, field.NewPath("e"))
 			require.Len(t, errs, len(test.want), "%v", errs)
 			for i, want := range test.want {
 				require.ErrorContains(t, errs[i], want)
 			}
-			at := newChecker(nil)
-			validateContainerEdits(&v1alpha1.ContainerEdits{PerClaim: &edits, PerRequest: &edits, PerDevice: &edits}, at)
-			require.Len(t, *at.errs, 3*len(test.want))
+			spec := &v1alpha1.ResourcePoolTemplateSpec{ContainerEdits: &v1alpha1.ContainerEdits{PerClaim: &edits, PerRequest: &edits, PerDevice: &edits}}
+			require.Len(t, validateContainerEdits(spec, nil), 3*len(test.want))
 		})
 	}
 }
 
 func TestDeviceMetadataValidation(t *testing.T) {
 	t.Parallel()
-	at := newChecker(field.NewPath("spec", "containerEdits"))
-	validateContainerEdits(&v1alpha1.ContainerEdits{DeviceMetadata: &v1alpha1.DeviceMetadata{Versions: []string{"v1alpha1", "v1beta1"}}}, at)
-	require.Empty(t, *at.errs)
-	validateContainerEdits(&v1alpha1.ContainerEdits{DeviceMetadata: &v1alpha1.DeviceMetadata{Versions: []string{"v1", "v1beta1", "v1beta1"}}}, at)
-	require.EqualError(t, at.errs.ToAggregate(), `[spec.containerEdits.deviceMetadata.versions[0]: Invalid value: "v1": must be v1beta1 or v1alpha1, `+
+	validate := func(versions ...string) field.ErrorList {
+		edits := &v1alpha1.ContainerEdits{DeviceMetadata: &v1alpha1.DeviceMetadata{Versions: versions}}
+		return validateContainerEdits(&v1alpha1.ResourcePoolTemplateSpec{ContainerEdits: edits}, field.NewPath("spec"))
+	}
+	require.Empty(t, validate("v1alpha1", "v1beta1"))
+	require.EqualError(t, validate("v1", "v1beta1", "v1beta1").ToAggregate(), `[spec.containerEdits.deviceMetadata.versions[0]: Invalid value: "v1": must be v1beta1 or v1alpha1, `+
 		`spec.containerEdits.deviceMetadata.versions[2]: Invalid value: "v1beta1": must not be listed twice]`)
 }

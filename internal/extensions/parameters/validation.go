@@ -1,4 +1,4 @@
-package validation
+package parameters
 
 import (
 	"encoding/json"
@@ -10,37 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/internal/util/fieldcheck"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // validateParameters checks the kinds of parameters, and refuses duplicates.
-func validateParameters(p *v1alpha1.Parameters, at checker) {
+func validateParameters(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
+	p, at := spec.Parameters, fieldcheck.New(path.Child("parameters"))
 	if p == nil {
-		return
+		return nil
 	}
 	const example = "for example gpu.resource.example.com/v1alpha1"
 	for i := range p.Kinds {
-		kind, at := &p.Kinds[i], at.atField("kinds").atIndex(i)
-		if version := at.atField("apiVersion"); version.requirePresence(kind.APIVersion != "", "the apiVersion of the parameters, %s", example) {
+		kind, at := &p.Kinds[i], at.AtField("kinds").AtIndex(i)
+		if version := at.AtField("apiVersion"); version.RequirePresence(kind.APIVersion != "", "the apiVersion of the parameters, %s", example) {
 			parsed, err := schema.ParseGroupVersion(kind.APIVersion)
-			version.requireThat(err == nil && parsed.Version != "", kind.APIVersion, "must be group/version, %s", example)
+			version.RequireThat(err == nil && parsed.Version != "", kind.APIVersion, "must be group/version, %s", example)
 		}
-		at.atField("kind").requirePresence(kind.Kind != "", "the kind of the parameters, for example GpuConfig")
+		at.AtField("kind").RequirePresence(kind.Kind != "", "the kind of the parameters, for example GpuConfig")
 		isSame := func(other v1alpha1.ParametersKind) bool {
 			return other.APIVersion == kind.APIVersion && other.Kind == kind.Kind
 		}
 		if slices.ContainsFunc(p.Kinds[:i], isSame) {
-			at.addErrors(field.Duplicate(at.path, kind.APIVersion+", "+kind.Kind))
+			at.AddErrors(field.Duplicate(at.Path, kind.APIVersion+", "+kind.Kind))
 		}
 		if kind.Schema == nil {
 			continue
 		}
-		schema := at.atField("schema")
+		schema := at.AtField("schema")
 		if kind.Schema.Type != "" {
-			schema.atField("type").requireThat(kind.Schema.Type == v1alpha1.SchemaObject, kind.Schema.Type, "must be object, since parameters have an apiVersion and a kind")
+			schema.AtField("type").RequireThat(kind.Schema.Type == v1alpha1.SchemaObject, kind.Schema.Type, "must be object, since parameters have an apiVersion and a kind")
 		}
 		validateSchema(kind.Schema, schema)
 	}
+	return at.Errors()
 }
 
 var schemaTypes = []v1alpha1.SchemaType{
@@ -50,57 +53,57 @@ var schemaTypes = []v1alpha1.SchemaType{
 
 // validateSchema requires the structural form of schemas in custom resource definitions: each value
 // has a type, and each field is declared outside of allOf, anyOf, oneOf and not.
-func validateSchema(s *v1alpha1.Schema, at checker) {
-	kind := at.atField("type")
+func validateSchema(s *v1alpha1.Schema, at fieldcheck.Checker) {
+	kind := at.AtField("type")
 	switch {
 	case s.Type != "" && s.IntOrString:
-		kind.addInvalid(s.Type, "must be left out with x-kubernetes-int-or-string")
+		kind.AddInvalid(s.Type, "must be left out with x-kubernetes-int-or-string")
 	case s.Type != "":
-		oneOf(kind, s.Type, schemaTypes...)
+		fieldcheck.OneOf(kind, s.Type, schemaTypes...)
 	case !s.IntOrString && !s.PreserveUnknownFields:
-		kind.requirePresence(false, "one of %s", joinTexts(schemaTypes))
+		kind.RequirePresence(false, "one of %s", fieldcheck.JoinTexts(schemaTypes))
 	}
 	validateRules(s, s, at)
-	if additional := at.atField("additionalProperties"); s.AdditionalProperties != nil {
-		additional.forbid(len(s.Properties) > 0, "properties are there already: remove one of the two")
+	if additional := at.AtField("additionalProperties"); s.AdditionalProperties != nil {
+		additional.Forbid(len(s.Properties) > 0, "properties are there already: remove one of the two")
 		validateSchema(s.AdditionalProperties, additional)
 	}
-	checkValues(at.atField("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at checker) { validateSchema(&property, at) })
-	if items := at.atField("items"); s.Items != nil {
+	fieldcheck.CheckValues(at.AtField("properties"), s.Properties, func(_ string, property v1alpha1.Schema, at fieldcheck.Checker) { validateSchema(&property, at) })
+	if items := at.AtField("items"); s.Items != nil {
 		validateSchema(s.Items, items)
 	} else {
-		items.requirePresence(s.Type != v1alpha1.SchemaArray, "the schema of the items")
+		items.RequirePresence(s.Type != v1alpha1.SchemaArray, "the schema of the items")
 	}
 	validateAlternatives(s, s, at)
 }
 
 // validateAlternatives checks the schemas in allOf, anyOf, oneOf and not. The outer schema declares
 // the types and the fields of all of them.
-func validateAlternatives(s, outer *v1alpha1.Schema, at checker) {
+func validateAlternatives(s, outer *v1alpha1.Schema, at fieldcheck.Checker) {
 	for _, list := range []struct {
 		name    string
 		schemas []v1alpha1.Schema
 	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
 		for i := range list.schemas {
-			validateAlternative(&list.schemas[i], outer, at.atField(list.name).atIndex(i))
+			validateAlternative(&list.schemas[i], outer, at.AtField(list.name).AtIndex(i))
 		}
 	}
 	if s.Not != nil {
-		validateAlternative(s.Not, outer, at.atField("not"))
+		validateAlternative(s.Not, outer, at.AtField("not"))
 	}
 }
 
-func validateAlternative(s, outer *v1alpha1.Schema, at checker) {
+func validateAlternative(s, outer *v1alpha1.Schema, at fieldcheck.Checker) {
 	if s.Type != "" {
-		oneOf(at.atField("type"), s.Type, schemaTypes...)
+		fieldcheck.OneOf(at.AtField("type"), s.Type, schemaTypes...)
 	}
 	validateRules(s, outer, at)
-	checkValues(at.atField("properties"), s.Properties, func(name string, property v1alpha1.Schema, at checker) {
+	fieldcheck.CheckValues(at.AtField("properties"), s.Properties, func(name string, property v1alpha1.Schema, at fieldcheck.Checker) {
 		known, ok := outer.Properties[name]
 		if !ok && outer.AdditionalProperties != nil {
 			known, ok = *outer.AdditionalProperties, true
 		}
-		if at.requireThat(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", listNames(outer.Properties)) {
+		if at.RequireThat(ok || outer.PreserveUnknownFields, name, "must be one of the properties outside as well%s", fieldcheck.ListNames(outer.Properties)) {
 			validateAlternative(&property, &known, at)
 		}
 	})
@@ -109,9 +112,9 @@ func validateAlternative(s, outer *v1alpha1.Schema, at checker) {
 
 // validateRules checks the rules of a schema without those of its parts. The object that it is of
 // has its properties declared in another schema if this one is in allOf, anyOf, oneOf or not.
-func validateRules(s, declared *v1alpha1.Schema, at checker) {
+func validateRules(s, declared *v1alpha1.Schema, at fieldcheck.Checker) {
 	ofType := func(name string, has bool, types ...v1alpha1.SchemaType) {
-		at.atField(name).requireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", joinTexts(types), s.Type)
+		at.AtField(name).RequireThat(!has || s.Type == "" || slices.Contains(types, s.Type), field.OmitValueType{}, "is of type %s, not of %s", fieldcheck.JoinTexts(types), s.Type)
 	}
 	ofType("properties", len(s.Properties) > 0, v1alpha1.SchemaObject)
 	ofType("additionalProperties", s.AdditionalProperties != nil, v1alpha1.SchemaObject)
@@ -123,35 +126,35 @@ func validateRules(s, declared *v1alpha1.Schema, at checker) {
 	ofType("minimum", s.Minimum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
 	ofType("maximum", s.Maximum != nil, v1alpha1.SchemaInteger, v1alpha1.SchemaNumber)
 	for i := range s.Enum {
-		validateEnum(s.Enum[i].Raw, s.Type, at.atField("enum").atIndex(i))
+		validateEnum(s.Enum[i].Raw, s.Type, at.AtField("enum").AtIndex(i))
 	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
-		at.atField("pattern").addInvalid(s.Pattern, "must be a regular expression: %v", err)
+		at.AtField("pattern").AddInvalid(s.Pattern, "must be a regular expression: %v", err)
 	}
-	at.atField("multipleOf").requireThat(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
+	at.AtField("multipleOf").RequireThat(s.MultipleOf == nil || *s.MultipleOf > 0, s.MultipleOf, "must be more than 0")
 	for _, limits := range []struct {
 		what        string
 		least, most *int64
 	}{{"Length", s.MinLength, s.MaxLength}, {"Items", s.MinItems, s.MaxItems}, {"Properties", s.MinProperties, s.MaxProperties}} {
 		least, most := limits.least, limits.most
-		at.atField("min"+limits.what).requireThat(least == nil || *least >= 0, least, "must not be less than 0")
-		at.atField("max"+limits.what).requireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", limits.what)
+		at.AtField("min"+limits.what).RequireThat(least == nil || *least >= 0, least, "must not be less than 0")
+		at.AtField("max"+limits.what).RequireThat(least == nil || most == nil || *least <= *most, most, "must be at least min%s", limits.what)
 	}
-	at.atField("maximum").requireThat(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
-	checkItems(at.atField("required"), s.Required, func(name string, at checker) {
+	at.AtField("maximum").RequireThat(s.Minimum == nil || s.Maximum == nil || *s.Minimum <= *s.Maximum, s.Maximum, "must be at least the minimum")
+	fieldcheck.CheckItems(at.AtField("required"), s.Required, func(name string, at fieldcheck.Checker) {
 		_, ok := declared.Properties[name]
-		at.requireThat(ok || declared.AdditionalProperties != nil || declared.PreserveUnknownFields, name, "must be one of the properties%s", listNames(declared.Properties))
+		at.RequireThat(ok || declared.AdditionalProperties != nil || declared.PreserveUnknownFields, name, "must be one of the properties%s", fieldcheck.ListNames(declared.Properties))
 	})
 }
 
 // validateEnum requires a value of the type, or null, which has no raw text. It hints at quotes,
 // since YAML takes some words for bools.
-func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
+func validateEnum(raw []byte, want v1alpha1.SchemaType, at fieldcheck.Checker) {
 	var value any
 	if err := json.Unmarshal(raw, &value); len(raw) == 0 {
 		return
 	} else if err != nil {
-		at.addInvalid(string(raw), "%v", err)
+		at.AddInvalid(string(raw), "%v", err)
 		return
 	}
 	fits := want == ""
@@ -171,5 +174,5 @@ func validateEnum(raw []byte, want v1alpha1.SchemaType, at checker) {
 	if _, isText := value.(string); !isText && want == v1alpha1.SchemaString {
 		hint = fmt.Sprintf(": put it in quotes, %q", raw)
 	}
-	at.requireThat(fits, string(raw), "must be of type %s%s", want, hint)
+	at.RequireThat(fits, string(raw), "must be of type %s%s", want, hint)
 }

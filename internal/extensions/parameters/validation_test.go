@@ -1,10 +1,9 @@
-package validation
+package parameters
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -61,10 +60,8 @@ func TestParametersValidation(t *testing.T) {
 			t.Parallel()
 			var given v1alpha1.Parameters
 			require.NoError(t, yaml.UnmarshalStrict([]byte(test.given), &given))
-			root := newChecker(field.NewPath("parameters"))
-			validateParameters(&given, root)
 			var got []string
-			for _, err := range *root.errs {
+			for _, err := range validateParameters(&v1alpha1.ResourcePoolTemplateSpec{Parameters: &given}, nil) {
 				got = append(got, err.Error())
 			}
 			require.Equal(t, test.want, got)

@@ -1,4 +1,4 @@
-package templates
+package devicehealth
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
+	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/configtest"
@@ -84,9 +85,10 @@ func viewOf(set *config.Set, claim *resourcev1.ResourceClaim, taints string, cla
 		Pod:     pod,
 		Node:    node,
 		Set:     set,
-		Driver:  New(set, node, Slices{}, nil),
+		Driver:  templates.New(set, node, templates.Slices{}, nil),
 		Claims:  plan.PodClaims{Known: map[string]*resourcev1.ResourceClaim{"c": claim}},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
+		Health:  Shown{},
 	}
 }
 

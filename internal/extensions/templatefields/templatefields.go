@@ -1,4 +1,4 @@
-package gotemplate
+package templatefields
 
 import (
 	"cmp"
@@ -12,21 +12,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
 	"github.com/kwok-dra/kwok-dra/internal/util/strict"
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
+
+func init() { gotemplate.RegisterCheck(checkFields) }
 
 // checkFields describes a field that the template reads and that data like the sample never have,
 // such as .Indx or .Node.metadata.labls, or returns "". The types of the sample say which fields
 // there are. Labels, annotations and other maps may have any key. A value of unknown type, such as
 // the result of a function, is not checked.
-func checkFields(sample map[string]any, tree *parse.Tree) (problem string) {
+func checkFields(source string, sample map[string]any) (problem string) {
+	tree := parse.New("template")
+	tree.Mode = parse.SkipFuncCheck
+	if _, err := tree.Parse(source, "", "", map[string]*parse.Tree{}); err != nil {
+		return err.Error()
+	}
 	given := knownType{fields: map[string]reflect.Type{}}
 	for name, value := range sample {
 		given.fields[name] = reflect.TypeOf(value)
 	}
 	c := &fieldChecker{assigned: map[string]bool{}}
-	visitNodes(tree.Root, func(node parse.Node) {
+	gotemplate.VisitNodes(tree.Root, func(node parse.Node) {
 		if pipe, ok := node.(*parse.PipeNode); ok && pipe.IsAssign {
 			for _, variable := range pipe.Decl {
 				c.assigned[variable.Ident[0]] = true
@@ -62,7 +70,7 @@ func (c *fieldChecker) checkList(list *parse.ListNode, dot knownType, variables 
 	}
 	variables = maps.Clone(variables)
 	for _, node := range list.Nodes {
-		branch := branchOf(node)
+		branch := gotemplate.BranchOf(node)
 		if branch == nil {
 			continue
 		}
@@ -101,15 +109,11 @@ func (t knownType) elementType() knownType {
 // checkPipeline returns the type of a pipeline. It is unknown if the pipeline calls functions.
 func (c *fieldChecker) checkPipeline(pipe *parse.PipeNode, dot knownType, variables map[string]knownType) knownType {
 	var value knownType
-	commands := pipe.Cmds
-	if last := len(commands) - 1; commands[last] == callChargeRange {
-		commands = commands[:last]
-	}
-	for _, command := range commands {
+	for _, command := range pipe.Cmds {
 		for _, argument := range command.Args {
 			value = c.checkArgument(argument, dot, variables)
 		}
-		if len(command.Args) > 1 || len(commands) > 1 {
+		if len(command.Args) > 1 || len(pipe.Cmds) > 1 {
 			value = knownType{}
 		}
 	}
@@ -154,7 +158,7 @@ func (c *fieldChecker) followFields(of knownType, names []string) knownType {
 			for i := range others {
 				others[i] = owner.name + "." + others[i]
 			}
-			problem = fmt.Sprintf("there is no %s here; there is %s", of.name, ListSome(others))
+			problem = fmt.Sprintf("there is no %s here; there is %s", of.name, gotemplate.ListSome(others))
 		case typ == nil:
 		case typ.Kind() == reflect.Map:
 			of.typ, of.isKeyed = typ.Elem(), true

@@ -1,6 +1,7 @@
-package plan
+package devicehealth
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -35,7 +36,8 @@ func TestHealthPatch(t *testing.T) {
 		{Name: "lacks", AllocatedResourcesStatus: claimstest.StatusesOf("other z=Healthy")},
 	}
 	want := map[string][]corev1.ResourceStatus{"has": claimstest.StatusesOf("claim:c x=Healthy"), "lacks": claimstest.StatusesOf("claim:c x=Healthy"), "gone": claimstest.StatusesOf("claim:c y=Healthy")}
-	patch := newHealthPatch(pod, want)
+	encoded, err := json.Marshal(newPatch(pod, want).Content)
+	require.NoError(t, err)
 	entry := func(name, id string) string {
 		return fmt.Sprintf(`{"name": %q, "resources": [{"resourceID": %q, "health": "Healthy"}]}`, name, id)
 	}
@@ -43,8 +45,8 @@ func TestHealthPatch(t *testing.T) {
 		{"op": "test", "path": "/metadata/uid", "value": "uid-of-p"},
 		{"op": "test", "path": "/status/containerStatuses/2/name", "value": "lacks"},
 		{"op": "add", "path": "/status/containerStatuses/2/allocatedResourcesStatus", "value": [`+entry("claim:c", "x")+", "+entry("other", "z")+`]}
-	]`, encoded(t, patch))
+	]`, string(encoded))
 
 	pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:2]
-	require.Nil(t, newHealthPatch(pod, want), "nothing changes")
+	require.Nil(t, newPatch(pod, want), "nothing changes")
 }
