@@ -19,7 +19,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/validate"
 	versioncommand "github.com/kwok-dra/kwok-dra/internal/dractl/version"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/why"
-	_ "github.com/kwok-dra/kwok-dra/internal/extensions/boundedjq"      // it bounds what selectors cost
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters"     // it checks opaque parameters
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/templatefields" // it checks what Go templates read
 	"github.com/kwok-dra/kwok-dra/internal/util/version"

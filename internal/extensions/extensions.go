@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
-	_ "github.com/kwok-dra/kwok-dra/internal/extensions/boundedjq"      // it bounds what selectors cost
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters"     // it checks opaque parameters
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/templatefields" // it checks what Go templates read
 )

@@ -3,8 +3,8 @@ package extensions
 import (
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -97,7 +97,7 @@ func TestProgramsLinkChecks(t *testing.T) {
 		require.NoError(t, err)
 		dependencies := strings.Split(string(linked), "\n")
 		require.Contains(t, dependencies, module+"internal/devices", program)
-		for _, extension := range []string{"boundedjq", "containerview/injections", "driverpods", "parameters", "templatefields"} {
+		for _, extension := range []string{"containerview/injections", "driverpods", "parameters", "templatefields"} {
 			require.Contains(t, dependencies, module+"internal/extensions/"+extension, program)
 		}
 	}

@@ -23,7 +23,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
-	_ "github.com/kwok-dra/kwok-dra/internal/extensions/boundedjq"                // it bounds what selectors cost
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections" // it checks containerEdits
 	"github.com/kwok-dra/kwok-dra/internal/extensions/driverpods"
 	_ "github.com/kwok-dra/kwok-dra/internal/extensions/parameters"     // it checks opaque parameters

@@ -4,9 +4,10 @@ import (
 	"math"
 	"reflect"
 	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
 // callCost returns what a call costs at most before it returns, by its arguments. There are as many
@@ -27,8 +28,6 @@ const (
 	// maxPatternLength limits regular expressions, in bytes; patternCost is for each instruction
 	// of one.
 	maxPatternLength, patternCost = 1_000, 40
-	// MaxPatternSize limits regular expressions, in instructions. It also holds in selectors.
-	MaxPatternSize = 1_000
 )
 
 var (
@@ -108,8 +107,8 @@ var functionCosts = func() map[string]callCost {
 			if len(pattern) > maxPatternLength {
 				return math.Inf(1)
 			}
-			size := PatternSize(pattern)
-			if size > MaxPatternSize {
+			size := lifecycle.PatternSize(pattern)
+			if size > lifecycle.MaxPatternSize {
 				return math.Inf(1)
 			}
 			return float64(size*patternCost) + float64(1+len(text))*(float64(size)+growth+costOfReading(replacement))
@@ -163,19 +162,6 @@ var functionCosts = func() map[string]callCost {
 	}
 	return all
 }()
-
-// PatternSize is the number of instructions of a regular expression. It is 0 for an invalid one.
-func PatternSize(pattern string) int {
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return 0
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0
-	}
-	return len(program.Inst)
-}
 
 func costOfReading(arguments []argument) (total float64) {
 	for _, a := range arguments {

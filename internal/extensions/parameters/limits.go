@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
+	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -18,7 +18,7 @@ const (
 	maxSchemaSize, maxNested = 1_000, 50
 	// maxPatternLength is in bytes. maxPatternSize is in instructions, of all regular expressions
 	// of a schema together.
-	maxPatternLength, maxPatternSize = 1_000, 10 * gotemplate.MaxPatternSize
+	maxPatternLength, maxPatternSize = 1_000, 10 * lifecycle.MaxPatternSize
 )
 
 // size sums up what a schema has to check.
@@ -78,8 +78,8 @@ func (z *size) addRules(s *v1alpha1.Schema, path *field.Path) {
 		z.errs = append(z.errs, field.TooLong(path.Child("pattern"), "", maxPatternLength))
 		return
 	}
-	part := gotemplate.PatternSize(s.Pattern)
-	if part > gotemplate.MaxPatternSize {
+	part := lifecycle.PatternSize(s.Pattern)
+	if part > lifecycle.MaxPatternSize {
 		z.errs = append(z.errs, field.Invalid(path.Child("pattern"), s.Pattern, "is too large: make it shorter, or repeat less"))
 	}
 	z.pattern += part

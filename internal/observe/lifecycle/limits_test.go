@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,39 @@ func TestEndless(t *testing.T) {
 		require.Empty(t, errs, name)
 		_, err := compiled.Matches(t.Context(), NodeObject(test.node))
 		require.EqualError(t, err, "evaluate spec.publishWhen: "+test.want, name)
+	}
+}
+
+// TestCostlySteps: a step that takes long counts as many. In a bubble no time passes while
+// something is evaluated, so it is the count alone that ends it.
+func TestCostlySteps(t *testing.T) {
+	t.Parallel()
+	large := &corev1.Node{}
+	large.Annotations = map[string]string{"a": strings.Repeat("ab", 100_000)}
+	for i := range 1500 {
+		large.Annotations[fmt.Sprint(i)] = fmt.Sprint(i)
+	}
+	const each = ".metadata.annotations as $all | $all[] | "
+	for expression, ends := range map[string]bool{
+		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"),`, 60) + `empty)`:      true,
+		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"; "i"),`, 60) + `empty)`: true,
+		each + `$all | to_entries | empty`:                                                     true,
+		each + `$all == $all | empty`:                                                          true,
+		`.metadata.annotations | . == . and length > 1000`:                                     false,
+		`.metadata.annotations.a | test("^a.*b$") and length == 200000`:                        false,
+		`.metadata.annotations | to_entries | map(select(.value | test("^1"))) | length > 600`: false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			compiled, errs := CompileForNode(matching(jqOf(expression, "In", "true")), path)
+			require.Empty(t, errs, expression)
+			matched, err := compiled.Matches(t.Context(), NodeObject(large))
+			if ends {
+				require.ErrorIs(t, err, errEndless, expression)
+				return
+			}
+			require.NoError(t, err, expression)
+			require.True(t, matched, expression)
+		})
 	}
 }
 

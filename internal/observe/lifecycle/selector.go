@@ -77,13 +77,6 @@ func compileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, env
 	return compiled, errs
 }
 
-// boundJQ returns what is evaluated for an expression in jq, or why it is refused.
-var boundJQ = func(source string) (string, error) { return source, nil }
-
-// RegisterJQBound has selectors that kwok-dra evaluates bounded: here the steps of jq are limited, but not
-// what each may take. Call it in an init function.
-func RegisterJQBound(bound func(source string) (string, error)) { boundJQ = bound }
-
 func (s *Selector) addJQ(jq *kwokv1alpha1.SelectorJQ, isEvaluatedByKwok bool) error {
 	source := jq.Key
 	if !isEvaluatedByKwok {

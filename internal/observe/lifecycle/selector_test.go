@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -182,7 +184,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"bad jq":              {jqOf(".status.conditions[", "Exists"), ".status.conditions[", "does not compile"},
 		"bad flat jq":         {flat("select(", "Exists"), "select(", "does not compile"},
-		"unknown jq function": {jqOf("nonsense(.a)", "Exists"), "nonsense(.a)", "does not compile"},
+		"unknown jq function": {jqOf("nonsense(.a)", "Exists"), "nonsense(.a)", "function nonsense is not supported; there are all, any, "},
 		"bad operator":        {jqOf(".a", "Equals", "b"), ".a", "Equals"},
 		"no operator":         {flat(".a", ""), ".a", "does not compile"},
 		"In of nothing":       {flat(".a", "In"), ".a", "does not compile"},
@@ -260,20 +262,36 @@ func TestNodeObject(t *testing.T) {
 	require.Contains(t, second, "mark", "the JSON is made once")
 }
 
-// FuzzCompile: no expression in CEL makes compiling or evaluation panic.
+// FuzzCompile: no expression makes compiling or evaluation panic.
 func FuzzCompile(f *testing.F) {
 	for _, source := range selectors {
 		for _, match := range source.MatchExpressions {
-			if match.CEL != nil {
+			switch {
+			case match.CEL != nil:
 				f.Add(match.CEL.Expression)
+			case match.JQ != nil:
+				f.Add(match.JQ.Key)
+			default:
+				f.Add(match.Key)
 			}
 		}
 	}
+	for _, source := range []string{`[., .] | [., .] | length`, `reduce .[] as $x (.; {a: ., b: .}) | type`, `"x" * 500000000 | length`, `.. | strings | test("^x+$")`} {
+		f.Add(source)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		compiled, errs := CompileForNode(matching(celOf(text)), path)
-		require.Len(t, compiled.programs, 1-len(errs))
+		compiled, errs := CompileForNode(matching(jqOf(text, "Exists"), celOf(text)), path)
+		require.Len(t, compiled.requirements, 1-count(errs, "matchExpressions[0]"))
+		require.Len(t, compiled.programs, 1-count(errs, "matchExpressions[1]"))
 		_, _ = compiled.Matches(t.Context(), NodeObject(nodes["not ready"]))
 	})
+}
+
+func count(errs field.ErrorList, suffix string) int {
+	return len(errs.Filter(func(err error) bool {
+		problem, ok := errors.AsType[*field.Error](err)
+		return !ok || !strings.HasSuffix(problem.Field, suffix)
+	}))
 }
 
 // kwok finds out with the first Node, and no Stage of that Node plays any more.

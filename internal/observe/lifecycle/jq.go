@@ -1,24 +1,32 @@
-package boundedjq
+package lifecycle
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
-
-	"github.com/kwok-dra/kwok-dra/internal/devices/gotemplate"
-	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
 
-func init() { lifecycle.RegisterJQBound(boundJQ) }
-
-// maxJQLength limits an expression, in bytes.
-const maxJQLength = 10_000
+// Selectors that kwok-dra evaluates are in a subset of jq, and those of Stages, which kwok evaluates,
+// in any jq. There are two because gojq bounds nothing but steps: in full jq one step of
+// "x" * 500000000 takes half a gigabyte of the process that serves all Nodes, while kwok accepts such
+// a Stage, so that a check of Stages must accept it too.
+//
+// A selector of the subset may read, compare and test, and collect what it has read. That takes some
+// bytes for each step, so the limit of steps also limits memory. What takes long in one step is
+// replaced by more steps.
+const (
+	// maxJQLength limits an expression, in bytes.
+	maxJQLength = 10_000
+	// MaxPatternSize limits a regular expression, in instructions. It also holds in templates.
+	MaxPatternSize = 1_000
+)
 
 // jqFunctions are the functions that selectors may call.
 var jqFunctions = []string{
@@ -161,15 +169,28 @@ func (c *jqChecker) checkFunction(f *gojq.Func) string {
 	if f.Name != "test" || len(f.Args) == 0 {
 		return ""
 	}
-	size := gotemplate.PatternSize(f.Args[0].Term.Str.Str)
-	if size > gotemplate.MaxPatternSize {
-		return fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, gotemplate.MaxPatternSize)
+	size := PatternSize(f.Args[0].Term.Str.Str)
+	if size > MaxPatternSize {
+		return fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize)
 	}
 	f.Name = "_test"
 	for _, number := range []int{size, 10_000 / max(1, size)} {
 		f.Args = append(f.Args, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: strconv.Itoa(number)}})
 	}
 	return ""
+}
+
+// PatternSize is the number of instructions of a regular expression. It is 0 for an invalid one.
+func PatternSize(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
 }
 
 // isLiteral reports whether a query is a literal value, or several.

@@ -1,4 +1,4 @@
-package boundedjq
+package lifecycle
 
 import (
 	"fmt"
@@ -6,38 +6,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
-
-	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
 )
-
-var path = field.NewPath("spec", "publishWhen")
-
-// endless is the error of what takes too many steps.
-const endless = "takes more than 200000 steps or 5s; look for a loop without end"
-
-// rounds are as many in jq as no object needs.
-var rounds = strings.Repeat("((1,2,3,4,5,6,7,8,9)|select(. > 0)) as $x | ", 7) + "empty"
-
-// selecting is a selector of one expression.
-func selecting(key string, operator kwokv1alpha1.SelectorOperator, values ...string) *kwokv1alpha1.StageSelector {
-	return &kwokv1alpha1.StageSelector{MatchExpressions: []kwokv1alpha1.MatchExpression{{JQ: &kwokv1alpha1.SelectorJQ{Key: key, Operator: operator, Values: values}}}}
-}
-
-// notReady is a node that selectors of conditions are about.
-var notReady = &corev1.Node{
-	ObjectMeta: metav1.ObjectMeta{Name: "n3", Annotations: map[string]string{"kwok.x-k8s.io/node": "real"}},
-	Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue},
-		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Because"},
-	}},
-}
 
 // mostAllocated is what reading or evaluating one expression may allocate in all,
 // garbage included.
@@ -92,7 +64,7 @@ func TestJQThatGrowsIsRefused(t *testing.T) {
 		strings.Repeat("(", 5001) + "." + strings.Repeat(")", 5001):         "is longer than 10000 characters",
 	} {
 		requireLittle(t, expression, func() {
-			_, errs := lifecycle.CompileForNode(selecting(expression, "Exists"), path)
+			_, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
 			require.Len(t, errs, 1, expression)
 			require.Equal(t, "spec.publishWhen.matchExpressions[0]", errs[0].Field)
 			require.Equal(t, expression, errs[0].BadValue)
@@ -114,7 +86,7 @@ func wideNode() *corev1.Node {
 // TestJQTakesLittle: what is left of jq takes some bytes for each step, whatever
 // the object.
 func TestJQTakesLittle(t *testing.T) {
-	object := lifecycle.NodeObject(wideNode())
+	object := NodeObject(wideNode())
 	_, err := object.Decoded()
 	require.NoError(t, err)
 	for _, expression := range []string{
@@ -131,11 +103,11 @@ func TestJQTakesLittle(t *testing.T) {
 		`.metadata.annotations | map(select(length > 3 and test("^v.*e$"))) | length`,
 		`.metadata.annotations | to_entries | map(to_entries) | map(to_entries) | length`,
 	} {
-		compiled, errs := lifecycle.CompileForNode(selecting(expression, "Exists"), path)
+		compiled, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
 		require.Empty(t, errs, expression)
 		requireLittle(t, expression, func() {
 			if _, err := compiled.Matches(t.Context(), object); err != nil {
-				require.ErrorContains(t, err, endless, expression)
+				require.ErrorContains(t, err, errEndless.Error(), expression)
 			}
 		})
 	}
@@ -170,55 +142,10 @@ func TestJQSupported(t *testing.T) {
 		`reduce .status.conditions[] as $c (0; . + 1) | select(. > 1 and . % 2 == 0)`:                                   true,
 		`.metadata | select(has("name") and (has("nothing") | not)) | .name | select(length > -1 and type == "string")`: true,
 	} {
-		compiled, errs := lifecycle.CompileForNode(selecting(expression, "Exists"), path)
+		compiled, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
 		require.Empty(t, errs, expression)
-		matched, err := compiled.Matches(t.Context(), lifecycle.NodeObject(notReady))
+		matched, err := compiled.Matches(t.Context(), NodeObject(nodes["not ready"]))
 		require.NoError(t, err, expression)
 		require.Equal(t, want, matched, expression)
 	}
-}
-
-// TestCostlySteps: a step that takes long counts as many. In a bubble no time passes while
-// something is evaluated, so it is the count alone that ends it.
-func TestCostlySteps(t *testing.T) {
-	t.Parallel()
-	large := &corev1.Node{}
-	large.Annotations = map[string]string{"a": strings.Repeat("ab", 100_000)}
-	for i := range 1500 {
-		large.Annotations[fmt.Sprint(i)] = fmt.Sprint(i)
-	}
-	const each = ".metadata.annotations as $all | $all[] | "
-	for expression, ends := range map[string]bool{
-		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"),`, 60) + `empty)`:      true,
-		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"; "i"),`, 60) + `empty)`: true,
-		each + `$all | to_entries | empty`:                                                     true,
-		each + `$all == $all | empty`:                                                          true,
-		`.metadata.annotations | . == . and length > 1000`:                                     false,
-		`.metadata.annotations.a | test("^a.*b$") and length == 200000`:                        false,
-		`.metadata.annotations | to_entries | map(select(.value | test("^1"))) | length > 600`: false,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			compiled, errs := lifecycle.CompileForNode(selecting(expression, "In", "true"), path)
-			require.Empty(t, errs, expression)
-			matched, err := compiled.Matches(t.Context(), lifecycle.NodeObject(large))
-			if ends {
-				require.ErrorContains(t, err, endless, expression)
-				return
-			}
-			require.NoError(t, err, expression)
-			require.True(t, matched, expression)
-		})
-	}
-}
-
-// FuzzBoundJQ: no expression makes compiling or evaluation panic, or take long.
-func FuzzBoundJQ(f *testing.F) {
-	for _, source := range []string{`.status.conditions.[] | select( .type == "Ready" ) | .status`, `[., .] | [., .] | length`, `reduce .[] as $x (.; {a: ., b: .}) | type`, `"x" * 500000000 | length`, `.. | strings | test("^x+$")`} {
-		f.Add(source)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		compiled, errs := lifecycle.CompileForNode(selecting(text, "Exists"), path)
-		require.LessOrEqual(t, len(errs), 1)
-		_, _ = compiled.Matches(t.Context(), lifecycle.NodeObject(notReady))
-	})
 }
