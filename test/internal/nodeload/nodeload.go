@@ -27,8 +27,11 @@ func Grant(ctx context.Context, c *cluster.Cluster) error {
 }
 
 // RequestOf returns the component, the verb and the resource of a request, such as "driver get nodes", or "" if it is neither
-// a kubelet's nor a driver's. What kwok and kwok-dra write counts for the kubelet or the driver that would have written it.
+// a kubelet's nor a driver's, or is not finished. What kwok and kwok-dra write counts for the kubelet or the driver that would have written it.
 func RequestOf(event *cluster.AuditEvent) string {
+	if event.Stage != "ResponseComplete" {
+		return ""
+	}
 	resource := event.ObjectRef.Resource
 	if event.ObjectRef.Subresource != "" {
 		resource += "/" + event.ObjectRef.Subresource
