@@ -37,6 +37,8 @@ func printComparison(out io.Writer, real, played *way) error {
 	for _, component := range []string{"kubelet", "driver"} {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", component, real.formatReads(component), played.formatReads(component))
 	}
+	t.printHeading("refused requests, all rounds")
+	t.printFailures()
 	t.printHeading("watches, CPU and memory")
 	for _, title := range []string{
 		driverWatches, allWatches, startCPU, restCPU, podCPU, nodeHeap, nodeResident, sidecarMemory, sidecarRestCPU, sidecarPodCPU, lateRequests, longestLag,
@@ -118,6 +120,25 @@ func (w *way) formatReads(component string) string {
 		}
 	}
 	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// printFailures prints how many requests of each kind the API server has refused, and why.
+func (t table) printFailures() {
+	sum := func(w *way) map[string]int {
+		all := map[string]int{}
+		for _, f := range w.turns {
+			for what, count := range f.failures {
+				all[what] += count
+			}
+		}
+		return all
+	}
+	real, played := sum(t.real), sum(t.played)
+	kinds := maps.Clone(real)
+	maps.Copy(kinds, played)
+	for _, what := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(t, "%s\t%d\t%d\n", what, real[what], played[what])
+	}
 }
 
 // printFleet prints what a large fleet takes.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,8 @@ type record struct {
 	start, pods map[string]tally
 	// reads counts for each claim how often each component has read it.
 	reads map[string]map[string]int
+	// failures count requests that the API server has refused, by what they were and the status code.
+	failures map[string]int
 }
 
 // isOfTime reports whether a request is sent now and then.
@@ -50,9 +53,12 @@ func readRecord(c *cluster.Cluster, podsFrom time.Time) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{start: map[string]tally{}, pods: map[string]tally{}, reads: map[string]map[string]int{}}
+	r := &record{start: map[string]tally{}, pods: map[string]tally{}, reads: map[string]map[string]int{}, failures: map[string]int{}}
 	for i := range events {
 		event, what := &events[i], nodeload.RequestOf(&events[i])
+		if code := event.ResponseStatus.Code; code >= http.StatusBadRequest {
+			r.failures[fmt.Sprintf("%s %d", what, code)]++
+		}
 		all := r.start
 		if event.RequestReceivedTimestamp.After(podsFrom) {
 			if all = r.pods; isOfTime(what) {
