@@ -86,7 +86,9 @@ func (u *user) missingNodeLoad() string {
 	t := u.T()
 	t.Helper()
 	sent := map[string]bool{}
-	events, err := u.cluster.Audited(func(event *cluster.AuditEvent) bool { return strings.HasPrefix(event.UserAgent, "kwok-dra/") || event.ImpersonatedUser.Username != "" })
+	events, err := u.cluster.Audited(func(event *cluster.AuditEvent) bool {
+		return strings.HasPrefix(event.UserAgent, "kwok-dra/") || event.ImpersonatedUser.Username != ""
+	})
 	require.NoError(t, err)
 	for _, event := range events {
 		// The node authorizer also tells real kubelets that they have nothing to do with a Pod any more.

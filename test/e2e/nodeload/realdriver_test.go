@@ -44,30 +44,30 @@ func TestAsRealDriver(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, drivers.Stop()) })
 	h.Configure(kind, harness.Template(kind, exampledriver.Name, kind, harness.GPUs(8)))
 	l := &load{H: h, process: h.Sidecar("--node-load", "--plugins-dir", folder)}
-	real := &side{load: l, kind: "real", drivers: drivers, stories: map[string]counts{}}
+	actual := &side{load: l, kind: "real", drivers: drivers, stories: map[string]counts{}}
 	played := &side{load: l, kind: kind, stories: map[string]counts{}}
-	for _, s := range []*side{real, played} {
+	for _, s := range []*side{actual, played} {
 		s.tellStories()
 	}
-	for story, want := range real.stories {
+	for story, want := range actual.stories {
 		requireSame(t, story, want, played.stories[story])
 	}
-	require.Equal(t, counts{"driver create resourceslices": nodes, "driver get nodes": nodes}, ofDrivers(real.stories["start"]))
-	require.Equal(t, counts{"driver get resourceclaims": pods}, ofDrivers(real.stories["run"]))
-	require.Equal(t, counts{"driver get resourceclaims": 1}, ofDrivers(real.stories["share"]))
-	require.Empty(t, ofDrivers(real.stories["end"]))
+	require.Equal(t, counts{"driver create resourceslices": nodes, "driver get nodes": nodes}, ofDrivers(actual.stories["start"]))
+	require.Equal(t, counts{"driver get resourceclaims": pods}, ofDrivers(actual.stories["run"]))
+	require.Equal(t, counts{"driver get resourceclaims": 1}, ofDrivers(actual.stories["share"]))
+	require.Empty(t, ofDrivers(actual.stories["end"]))
 }
 
 // requireSame compares the requests of a story: those of drivers exactly, and those of kubelets, which kwok-dra sends both
 // times and which depend on what kwok does first, with the usual tolerance.
-func requireSame(t *testing.T, story string, real, played counts) {
+func requireSame(t *testing.T, story string, actual, played counts) {
 	t.Helper()
-	require.Equal(t, ofDrivers(real), ofDrivers(played), "requests of drivers in %q", story)
-	for what := range real {
+	require.Equal(t, ofDrivers(actual), ofDrivers(played), "requests of drivers in %q", story)
+	for what := range actual {
 		require.Contains(t, played, what, "in %q", story)
 	}
 	for what, count := range played {
-		require.InDelta(t, real[what], count, max(1, tolerance*float64(real[what])), "%s in %q", what, story)
+		require.InDelta(t, actual[what], count, max(1, tolerance*float64(actual[what])), "%s in %q", what, story)
 	}
 }
 

@@ -29,7 +29,8 @@ const (
 	restCPU        = "CPU of the API server at rest, ms per node and minute"
 	podCPU         = "CPU of the API server, ms per Pod"
 	nodeHeap       = "heap of the API server after a collection, KiB per node"
-	nodeResident   = "resident memory of the API server, MiB more than without nodes"
+	resident       = "resident memory of the API server, MiB"
+	residentGrowth = "resident memory of the API server, MiB more than without nodes"
 	sidecarMemory  = "resident memory of kwok-dra, MiB"
 	sidecarRestCPU = "CPU of kwok-dra at rest, % of a core"
 	sidecarPodCPU  = "CPU of kwok-dra, ms per Pod"
@@ -89,8 +90,8 @@ func (t *turn) readLoad(ctx context.Context) (l load, err error) {
 	if err != nil {
 		return l, err
 	}
-	resident, err := sidecar.ResidentMemoryOf(t.pids[cluster.APIServer])
-	l.heap, l.resident = float64(heap), float64(resident)
+	bytes, err := sidecar.ResidentMemoryOf(t.pids[cluster.APIServer])
+	l.heap, l.resident = float64(heap), float64(bytes)
 	return l, err
 }
 
@@ -143,18 +144,19 @@ func (t *turn) measure(ctx context.Context) (*figures, error) {
 	f.values[restCPU] = milliseconds(rested.cpu[cluster.APIServer]) / nodes / minutes
 	f.values[podCPU] = ofPods(cluster.APIServer)
 	f.values[nodeHeap] = (full.heap - empty.heap) / nodes / 1024
-	f.values[nodeResident] = (full.resident - empty.resident) / sidecar.MiB
+	f.values[resident] = full.resident / sidecar.MiB
+	f.values[residentGrowth] = (full.resident - empty.resident) / sidecar.MiB
 	f.values[sidecarRestCPU] = 100 * rested.cpu[sidecarName].Seconds() / rested.took.Seconds()
 	f.values[sidecarPodCPU] = ofPods(sidecarName)
 	return f, nil
 }
 
 func (t *turn) readSidecar(ctx context.Context, f *figures) error {
-	resident, err := t.sidecar.ResidentMemory()
+	bytes, err := t.sidecar.ResidentMemory()
 	if err != nil {
 		return err
 	}
-	f.values[sidecarMemory] = float64(resident) / sidecar.MiB
+	f.values[sidecarMemory] = float64(bytes) / sidecar.MiB
 	body, err := t.sidecar.Get(ctx, "/metrics")
 	if err != nil {
 		return fmt.Errorf("read the metrics of kwok-dra: %w", err)

@@ -47,10 +47,10 @@ type way struct {
 }
 
 func (o options) run(ctx context.Context) error {
-	real, played := &way{name: "real drivers", hasReal: true}, &way{name: "--node-load"}
+	actual, played := &way{name: "real drivers", hasReal: true}, &way{name: "--node-load"}
 	machine := ""
 	for round := range o.rounds {
-		for _, w := range pairs.Order(round, []*way{real, played}) {
+		for _, w := range pairs.Order(round, []*way{actual, played}) {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %d nodes and %d Pods with %s ...\n", round+1, o.rounds, o.nodes, o.pods, w.name)
 			taken, err := takeTurn(ctx, turn{hasReal: w.hasReal, nodes: o.nodes, pods: o.pods, rest: o.rest})
 			if err != nil {
@@ -62,7 +62,7 @@ func (o options) run(ctx context.Context) error {
 	}
 	if o.rounds > 0 {
 		fmt.Printf("%d fake nodes, %d Pods with a claim each: a process of dra-example-driver on each node, against --node-load (%s)\n", o.nodes, o.pods, machine)
-		if err := printComparison(os.Stdout, real, played); err != nil {
+		if err := printComparison(os.Stdout, actual, played); err != nil {
 			return err
 		}
 	}

@@ -24,49 +24,49 @@ func (w *way) series(of func(*figures) float64) []float64 {
 type table struct {
 	*tabwriter.Writer
 
-	real, played *way
+	actual, played *way
 }
 
-func printComparison(out io.Writer, real, played *way) error {
-	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), real, played}
+func printComparison(out io.Writer, actual, played *way) error {
+	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), actual, played}
 	t.printHeading("requests per node that starts")
 	t.printRequests(func(f *figures) map[string]tally { return f.start }, func(f *figures) int { return f.nodes })
 	t.printHeading("requests per Pod")
 	t.printRequests(func(f *figures) map[string]tally { return f.pods }, func(f *figures) int { return f.podCount })
 	t.printHeading("reads of a claim, at least to at most")
 	for _, component := range []string{"kubelet", "driver"} {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", component, real.formatReads(component), played.formatReads(component))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", component, actual.formatReads(component), played.formatReads(component))
 	}
 	t.printHeading("refused requests, all rounds")
 	t.printFailures()
 	t.printHeading("watches, CPU and memory")
 	for _, title := range []string{
-		driverWatches, allWatches, startCPU, restCPU, podCPU, nodeHeap, nodeResident, sidecarMemory, sidecarRestCPU, sidecarPodCPU, lateRequests, longestLag,
+		driverWatches, allWatches, startCPU, restCPU, podCPU, nodeHeap, resident, sidecarMemory, sidecarRestCPU, sidecarPodCPU, lateRequests, longestLag,
 	} {
 		t.printRow(title, func(f *figures) float64 { return f.values[title] })
 	}
-	fmt.Fprintf(t, "\nOf each figure the median. A ratio is the median of the ratios within %d rounds, with the least and the most.\n", len(real.turns))
+	fmt.Fprintf(t, "\nOf each figure the median. A ratio is the median of the ratios within %d rounds, with the least and the most.\n", len(actual.turns))
 	return t.Flush()
 }
 
 func (t table) printHeading(title string) {
-	fmt.Fprintf(t, "\n%s\t%s\t%s\tratio\tsent by, flow schema and priority level\n", title, t.real.name, t.played.name)
+	fmt.Fprintf(t, "\n%s\t%s\t%s\tratio\tsent by, flow schema and priority level\n", title, t.actual.name, t.played.name)
 }
 
 // printRow prints a figure, and after it what more there is to say.
 func (t table) printRow(title string, of func(*figures) float64, more ...string) {
-	real, played := t.real.series(of), t.played.series(of)
+	actual, played := t.actual.series(of), t.played.series(of)
 	ratio := ""
-	if pairs.Of(real).Min > 0 {
-		ratio = pairs.Ratio(played, real).String()
+	if pairs.Of(actual).Min > 0 {
+		ratio = pairs.Ratio(played, actual).String()
 	}
-	fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%s\t%s\n", title, pairs.Of(real).Median, pairs.Of(played).Median, ratio, strings.Join(more, ""))
+	fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%s\t%s\n", title, pairs.Of(actual).Median, pairs.Of(played).Median, ratio, strings.Join(more, ""))
 }
 
 // printRequests prints how often requests of each kind were sent per node or Pod, and the sum for each component.
 func (t table) printRequests(of func(*figures) map[string]tally, count func(*figures) int) {
 	all := map[string]bool{}
-	for _, f := range slices.Concat(t.real.turns, t.played.turns) {
+	for _, f := range slices.Concat(t.actual.turns, t.played.turns) {
 		for what := range of(f) {
 			component, _, _ := strings.Cut(what, " ")
 			all[what], all[component] = true, true
@@ -102,11 +102,11 @@ func (t table) formatSenders(of func(*figures) map[string]tally, what string) st
 		}
 		return strings.Join(slices.Sorted(maps.Keys(found)), " and ")
 	}
-	real, played := names(t.real), names(t.played)
-	if real == played {
-		return real
+	actual, played := names(t.actual), names(t.played)
+	if actual == played {
+		return actual
 	}
-	return real + " | " + played
+	return actual + " | " + played
 }
 
 // formatReads says how often a component has read a claim, in all rounds.
@@ -133,18 +133,18 @@ func (t table) printFailures() {
 		}
 		return all
 	}
-	real, played := sum(t.real), sum(t.played)
-	kinds := maps.Clone(real)
+	actual, played := sum(t.actual), sum(t.played)
+	kinds := maps.Clone(actual)
 	maps.Copy(kinds, played)
 	for _, what := range slices.Sorted(maps.Keys(kinds)) {
-		fmt.Fprintf(t, "%s\t%d\t%d\n", what, real[what], played[what])
+		fmt.Fprintf(t, "%s\t%d\t%d\n", what, actual[what], played[what])
 	}
 }
 
 // printFleet prints what a large fleet takes.
 func printFleet(out io.Writer, f *figures) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, title := range []string{sidecarMemory, sidecarRestCPU, driverWatches, allWatches, nodeHeap, nodeResident, startCPU, restCPU, lateRequests, longestLag} {
+	for _, title := range []string{sidecarMemory, sidecarRestCPU, driverWatches, allWatches, nodeHeap, residentGrowth, startCPU, restCPU, lateRequests, longestLag} {
 		fmt.Fprintf(w, "%s\t%.2f\n", title, f.values[title])
 	}
 	return w.Flush()
