@@ -87,6 +87,7 @@ func (s *side) tellStories() {
 			s.CreateNode(node, s.kind)
 			s.NodeReady(node, corev1.ConditionTrue)
 			if s.drivers != nil {
+				require.NoError(s, s.drivers.WriteKubeconfig(s.Context(), node))
 				require.NoError(s, s.drivers.Start(s.Context(), node))
 			}
 			s.Published(node, exampledriver.Name, 8)

@@ -69,22 +69,18 @@ func New(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface, f
 	return f, err
 }
 
-// Start starts the driver of a node as soon as kwok-dra has made the folder of the node.
+// Start starts the driver of a node, which has a kubeconfig, as soon as kwok-dra has made the folder of the node.
 func (f *Fleet) Start(ctx context.Context, node string) error {
 	root := filepath.Join(f.folder, node)
 	if err := awaitFolder(ctx, filepath.Join(root, "plugins")); err != nil {
 		return fmt.Errorf("start the driver of node %s: %w", node, err)
-	}
-	kubeconfig, err := f.writeKubeconfig(ctx, node)
-	if err != nil {
-		return err
 	}
 	log, err := os.Create(filepath.Join(f.cluster.Logs(), program+"-"+node+".log"))
 	if err != nil {
 		return fmt.Errorf("create the log of the driver of node %s: %w", node, err)
 	}
 	defer func() { _ = log.Close() }()
-	driver := exec.Command(f.program, "--kubeconfig", kubeconfig, "--node-name", node, "--pod-uid", node,
+	driver := exec.Command(f.program, "--kubeconfig", f.kubeconfig(node), "--node-name", node, "--pod-uid", node,
 		"--device-profile", "gpu", "--driver-name", Name, "--cdi-root", filepath.Join(root, "cdi"),
 		"--kubelet-registrar-directory-path", filepath.Join(root, "plugins_registry"), "--kubelet-plugins-directory-path", filepath.Join(root, "plugins"))
 	driver.Stdout, driver.Stderr = log, log
@@ -112,29 +108,33 @@ func awaitFolder(ctx context.Context, path string) error {
 	}
 }
 
-// writeKubeconfig writes one with a token that is bound to the node, as that of a Pod on the node is.
-func (f *Fleet) writeKubeconfig(ctx context.Context, name string) (string, error) {
+// kubeconfig is the path of that of a node's driver.
+func (f *Fleet) kubeconfig(node string) string {
+	return filepath.Join(filepath.Dir(f.cluster.Kubeconfig()), program+"-"+node+".kubeconfig.yaml")
+}
+
+// WriteKubeconfig writes that of a node's driver, with a token that is bound to the node as that of a Pod on the node is.
+func (f *Fleet) WriteKubeconfig(ctx context.Context, name string) error {
 	node, err := f.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("get node %s: %w", name, err)
+		return fmt.Errorf("get node %s: %w", name, err)
 	}
 	token, err := f.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, Name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("request a token for the driver of node %s: %w", name, err)
+		return fmt.Errorf("request a token for the driver of node %s: %w", name, err)
 	}
 	server, err := admin.Config(f.cluster.Kubeconfig())
 	if err != nil {
-		return "", err
+		return err
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = Name
 	config.Contexts[Name] = &clientcmdapi.Context{Cluster: Name, AuthInfo: Name, Namespace: corev1.NamespaceDefault}
 	config.AuthInfos[Name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	config.Clusters[Name] = &clientcmdapi.Cluster{Server: server.Host, CertificateAuthorityData: server.CAData, InsecureSkipTLSVerify: server.Insecure}
-	path := filepath.Join(filepath.Dir(f.cluster.Kubeconfig()), program+"-"+name+".kubeconfig.yaml")
-	return path, clientcmd.WriteToFile(*config, path)
+	return clientcmd.WriteToFile(*config, f.kubeconfig(name))
 }
 
 // Stop asks all drivers to end, and waits until they have.

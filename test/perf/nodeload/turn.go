@@ -150,11 +150,12 @@ func newTemplate() (string, error) {
 	return string(content), nil
 }
 
-// startNodes creates the nodes and has drivers on them.
-func (t *turn) startNodes(ctx context.Context) error {
-	name := func(i int) string { return fmt.Sprintf("n%d", i) }
+func nodeName(i int) string { return fmt.Sprintf("n%d", i) }
+
+// createNodes creates the nodes, and waits until they are Ready.
+func (t *turn) createNodes(ctx context.Context) error {
 	err := fleet.InParallel(t.nodes, func(i int) error {
-		node := fleet.NewNode(name(i))
+		node := fleet.NewNode(nodeName(i))
 		node.Labels["dra.kwok.x-k8s.io/profile"] = profile
 		_, err := t.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		return err
@@ -162,12 +163,22 @@ func (t *turn) startNodes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create nodes: %w", err)
 	}
-	if err := t.events.AwaitReady(ctx, t.nodes); err != nil {
-		return err
+	return t.events.AwaitReady(ctx, t.nodes)
+}
+
+// writeKubeconfigs is not measured: on real nodes it is the kubelet that asks for the tokens of drivers.
+func (t *turn) writeKubeconfigs(ctx context.Context) error {
+	if !t.hasReal {
+		return nil
 	}
+	return fleet.InParallel(t.nodes, func(i int) error { return t.drivers.WriteKubeconfig(ctx, nodeName(i)) })
+}
+
+// startDrivers starts real drivers, and waits for the devices of all nodes.
+func (t *turn) startDrivers(ctx context.Context) error {
 	if t.hasReal {
 		for i := range t.nodes {
-			if err := t.drivers.Start(ctx, name(i)); err != nil {
+			if err := t.drivers.Start(ctx, nodeName(i)); err != nil {
 				return err
 			}
 		}
