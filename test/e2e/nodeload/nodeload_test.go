@@ -67,11 +67,11 @@ type load struct {
 	before counts
 }
 
-// count counts all requests of kubelets and drivers so far.
+// count counts all requests of kubelets and drivers so far but those that are sent again.
 func (l *load) count() counts {
 	l.Helper()
 	all := counts{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return nodeload.RequestOf(event) != "" }) {
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return nodeload.RequestOf(event) != "" && !nodeload.IsSentAgain(event) }) {
 		all[nodeload.RequestOf(&event)]++
 	}
 	return all
@@ -180,7 +180,7 @@ func TestAsRecorded(t *testing.T) {
 func (l *load) requireIdentities() {
 	l.Helper()
 	kubelets, drivers, claims := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return event.ImpersonatedUser.Username != "" }) {
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return event.ImpersonatedUser.Username != "" && !nodeload.IsSentAgain(event) }) {
 		user := event.ImpersonatedUser
 		switch node, isKubelet := strings.CutPrefix(user.Username, nodeload.KubeletUser); {
 		case isKubelet:

@@ -3,6 +3,7 @@ package nodeload
 
 import (
 	"context"
+	"net/http"
 	"path/filepath"
 	"strings"
 
@@ -54,4 +55,11 @@ func RequestOf(event *cluster.AuditEvent) string {
 		return "driver " + what
 	}
 	return ""
+}
+
+// IsSentAgain reports whether a kubelet sends a request again because the node authorizer did not know yet that the Pod is bound.
+// How often that happens depends on how busy the API server is.
+func IsSentAgain(event *cluster.AuditEvent) bool {
+	what := RequestOf(event)
+	return event.ResponseStatus.Code == http.StatusForbidden && (what == "kubelet get resourceclaims" || what == "kubelet create serviceaccounts/token")
 }

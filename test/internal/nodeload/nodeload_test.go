@@ -1,6 +1,7 @@
 package nodeload
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,17 @@ func TestRequestOf(t *testing.T) {
 		event.ObjectRef.Resource, event.ObjectRef.Subresource = c.resource, c.subresource
 		require.Equal(t, c.want, RequestOf(event), "%+v", c)
 	}
+}
+
+// TestIsSentAgain of what a kubelet needs and was refused.
+func TestIsSentAgain(t *testing.T) {
+	t.Parallel()
+	event := &cluster.AuditEvent{Stage: "ResponseComplete", Verb: "get"}
+	event.ImpersonatedUser.Username = KubeletUser + "n0"
+	event.ObjectRef.Resource, event.ResponseStatus.Code = "resourceclaims", http.StatusForbidden
+	require.True(t, IsSentAgain(event))
+	event.ObjectRef.Resource = "pods"
+	require.False(t, IsSentAgain(event), "the Pod runs without it")
+	event.ObjectRef.Resource, event.ResponseStatus.Code = "resourceclaims", http.StatusOK
+	require.False(t, IsSentAgain(event))
 }
