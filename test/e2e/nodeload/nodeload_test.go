@@ -71,7 +71,9 @@ type load struct {
 func (l *load) count() counts {
 	l.Helper()
 	all := counts{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return nodeload.RequestOf(event) != "" && !nodeload.IsSentAgain(event) }) {
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool {
+		return nodeload.RequestOf(event) != "" && !nodeload.IsSentAgain(event)
+	}) {
 		all[nodeload.RequestOf(&event)]++
 	}
 	return all
@@ -180,7 +182,9 @@ func TestAsRecorded(t *testing.T) {
 func (l *load) requireIdentities() {
 	l.Helper()
 	kubelets, drivers, claims := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return event.ImpersonatedUser.Username != "" && !nodeload.IsSentAgain(event) }) {
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool {
+		return event.ImpersonatedUser.Username != "" && !nodeload.IsSentAgain(event)
+	}) {
 		user := event.ImpersonatedUser
 		switch node, isKubelet := strings.CutPrefix(user.Username, nodeload.KubeletUser); {
 		case isKubelet:
