@@ -86,6 +86,13 @@ func (w *world) sent() []string {
 	return sent
 }
 
+// change changes what answer depends on.
+func (w *world) change(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 // RoundTrip implements http.RoundTripper.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/version" {
@@ -320,11 +327,11 @@ func TestRequestsBeforeTheBindingIsKnown(t *testing.T) {
 		require.Contains(t, refused, kubelet+readClaim)
 		require.Contains(t, refused, kubelet+getToken)
 		require.NotContains(t, refused, driver+readClaim, "the kubelet has not read the claim")
-		knownFrom = time.Now()
+		w.change(func() { knownFrom = time.Now() })
 		require.Equal(t, []string{kubelet + readClaim, kubelet + getToken, driver + readClaim}, w.sent())
 		require.Empty(t, w.sent())
 
-		knownFrom = time.Now().Add(time.Hour)
+		w.change(func() { knownFrom = time.Now().Add(time.Hour) })
 		add("two")
 		require.Contains(t, w.sent(), kubelet+readClaim)
 		require.NoError(t, w.CoreV1().Pods("default").Delete(t.Context(), "two", metav1.DeleteOptions{}))
@@ -377,7 +384,7 @@ func TestLease(t *testing.T) {
 		get, create, update := "node:node-0 GET "+leases+"/node-0", "node:node-0 POST "+leases, "node:node-0 PUT "+leases+"/node-0"
 		require.Equal(t, []string{get, get, get, get}, sentAfter(31*time.Second))
 		require.Equal(t, []string{create, update}, sorted(sentAfter(18*time.Second)))
-		isOfKwok = true
+		w.change(func() { isOfKwok = true })
 		require.Equal(t, []string{get, update}, sentAfter(18*time.Second))
 		require.Empty(t, sentAfter(time.Minute))
 	})
