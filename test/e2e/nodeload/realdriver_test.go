@@ -102,17 +102,22 @@ func (s *side) tellStories() {
 	s.Namespace(s.kind, exampledriver.Name)
 	s.CreateClaim(s.kind, "shared", harness.ClaimSpec(s.kind))
 	s.tell("run", func() { s.runPods(s.kind, "one", func(int) string { return harness.FromTemplate }) })
-	s.tell("share", func() { s.runPods(s.kind, "share", func(int) string { return "shared" }) })
+	s.tell("share", func() {
+		// Kubelets call a driver again for Pods that come before it has answered for the first one.
+		s.CreatePod(s.kind, harness.NewPod("first", s.kind, "shared"))
+		s.Running(s.kind, "first")
+		s.runPods(s.kind, "share", func(int) string { return "shared" })
+	})
 	s.tell("end", func() {
-		for _, prefix := range []string{"one", "share"} {
-			for i := range pods {
-				s.DeletePod(s.kind, fmt.Sprintf("%s-%d", prefix, i), 1)
-			}
+		names := []string{"first"}
+		for i := range pods {
+			names = append(names, fmt.Sprint("one-", i), fmt.Sprint("share-", i))
 		}
-		for _, prefix := range []string{"one", "share"} {
-			for i := range pods {
-				s.Gone(s.kind, fmt.Sprintf("%s-%d", prefix, i))
-			}
+		for _, name := range names {
+			s.DeletePod(s.kind, name, 1)
+		}
+		for _, name := range names {
+			s.Gone(s.kind, name)
 		}
 	})
 }
