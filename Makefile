@@ -170,6 +170,10 @@ bench: control-plane ## Measure speed and CPU against writers that do nothing el
 bench-plugins: control-plane ## Measure 100 fake nodes with a process of a real driver each, and 1,000 Pods (2 minutes).
 	@$(RUN) test ./perf/plugins
 
+.PHONY: bench-node-load
+bench-node-load: control-plane ## Measure the load of --node-load against 50 processes of a real driver, and a fleet of 1,000 nodes with it (25 minutes; NODES=50 PODS=200 ROUNDS=5 FLEET=1000).
+	@$(RUN) test ./perf/nodeload $(if $(NODES),-nodes $(NODES)) $(if $(PODS),-pods $(PODS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(FLEET),-fleet $(FLEET))
+
 .PHONY: bench-asking
 bench-asking: control-plane ## Measure questions to 5,000 nodes with 40,000 devices and 20,000 claims beside plain lists of the same objects (5 minutes).
 	@$(RUN) test ./perf/asking

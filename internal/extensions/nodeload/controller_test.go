@@ -86,6 +86,13 @@ func (w *world) sent() []string {
 	return sent
 }
 
+// change changes what answer depends on.
+func (w *world) change(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 // RoundTrip implements http.RoundTripper.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/version" {
@@ -292,6 +299,47 @@ func TestPodsAreSent(t *testing.T) {
 	})
 }
 
+// TestRequestsBeforeTheBindingIsKnown are refused by the node authorizer, and sent again: a kubelet starts no Pod without them.
+// When the Pod is gone, they end.
+func TestRequestsBeforeTheBindingIsKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newNode(), newPublished())
+		knownFrom := time.Now().Add(time.Hour)
+		w.answer = func(method, path string) (int, runtime.Object) {
+			if isNeeded := strings.Contains(path, "/resourceclaims/") || strings.HasSuffix(path, "/token"); isNeeded && time.Now().Before(knownFrom) {
+				return http.StatusForbidden, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "no relationship found between node 'node-0' and this object"}
+			}
+			return ofKwok(method, path)
+		}
+		w.start()
+		w.sent()
+		const kubelet, driver = "node:node-0 ", "serviceaccount:kwok-dra-drivers:gpu.example.com "
+		const readClaim, getToken = "GET /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/gpus", "POST /api/v1/namespaces/default/serviceaccounts/default/token"
+		add := func(name string) {
+			pod := newPod()
+			pod.Name, pod.UID = name, types.UID(name)
+			w.Add(pod)
+		}
+		add("one")
+		time.Sleep(3 * time.Second)
+		refused := w.sent()
+		require.Contains(t, refused, kubelet+readClaim)
+		require.Contains(t, refused, kubelet+getToken)
+		require.NotContains(t, refused, driver+readClaim, "the kubelet has not read the claim")
+		w.change(func() { knownFrom = time.Now() })
+		require.Equal(t, []string{kubelet + readClaim, kubelet + getToken, driver + readClaim}, w.sent())
+		require.Empty(t, w.sent())
+
+		w.change(func() { knownFrom = time.Now().Add(time.Hour) })
+		add("two")
+		require.Contains(t, w.sent(), kubelet+readClaim)
+		require.NoError(t, w.CoreV1().Pods("default").Delete(t.Context(), "two", metav1.DeleteOptions{}))
+		w.sent()
+		require.Empty(t, w.sent())
+	})
+}
+
 // TestPodsBeforeTheStart are those of a kubelet that starts again: they run, and only their tokens and watches are missing.
 func TestPodsBeforeTheStart(t *testing.T) {
 	t.Parallel()
@@ -336,7 +384,7 @@ func TestLease(t *testing.T) {
 		get, create, update := "node:node-0 GET "+leases+"/node-0", "node:node-0 POST "+leases, "node:node-0 PUT "+leases+"/node-0"
 		require.Equal(t, []string{get, get, get, get}, sentAfter(31*time.Second))
 		require.Equal(t, []string{create, update}, sorted(sentAfter(18*time.Second)))
-		isOfKwok = true
+		w.change(func() { isOfKwok = true })
 		require.Equal(t, []string{get, update}, sentAfter(18*time.Second))
 		require.Empty(t, sentAfter(time.Minute))
 	})

@@ -20,6 +20,9 @@ const (
 	heartbeatInterval = 5 * time.Minute
 	// checksBeforeLease is how often a Lease must be missing before we make it: kwok may be about to.
 	checksBeforeLease = 4
+	// refusedInterval is how often a request that a Pod needs is sent again while the node authorizer does not know yet that
+	// the Pod is bound. A kubelet waits up to ten seconds, and its Pod with it; a fake one runs meanwhile, and may end.
+	refusedInterval = time.Second
 )
 
 // node sends the requests for one fake node, until it is stopped.
@@ -230,24 +233,31 @@ func (n *node) sendSteps(uid types.UID, of *pod) {
 		if !waitFor(n.ctx, time.Until(next.at)) {
 			return
 		}
+		var got answer
 		if next.request == nil {
-			n.prepareClaims(uid, next)
+			got = n.prepareClaims(uid, next)
 		} else {
-			n.kubelet.send(n.ctx, next.at, next.request)
+			got = n.kubelet.send(n.ctx, next.at, next.request)
 		}
 		n.mu.Lock()
 		of.steps = of.steps[1:]
+		if next.isNeeded && got.isUnrelated() && n.pods[uid] == of && of.record.phase != podTerminal {
+			next.at = time.Now().Add(refusedInterval)
+			of.steps = append(of.steps, next)
+		}
 		n.mu.Unlock()
 	}
 }
 
-// prepareClaims reads the claims of a Pod as the kubelet does, and then as the drivers do that it calls for them.
-func (n *node) prepareClaims(uid types.UID, s dueStep) {
+// prepareClaims reads the claims of a Pod as the kubelet does, and then as the drivers do that it calls for them. It returns
+// the answer to the kubelet's last read.
+func (n *node) prepareClaims(uid types.UID, s dueStep) (got answer) {
 	var claims []*resourcev1.ResourceClaim
 	for _, key := range s.claims {
-		got, claim := n.kubelet.send(n.ctx, s.at, getClaim(key)), &resourcev1.ResourceClaim{}
+		claim := &resourcev1.ResourceClaim{}
+		got = n.kubelet.send(n.ctx, s.at, getClaim(key))
 		if got.code != http.StatusOK || unmarshalBody(got.body, claim) != nil {
-			return // the kubelet would fail here, too
+			return got // the kubelet would fail here, too
 		}
 		claims = append(claims, claim)
 		s.at = time.Now()
@@ -278,6 +288,7 @@ func (n *node) prepareClaims(uid types.UID, s dueStep) {
 			clients[name].send(n.ctx, time.Now(), r)
 		}
 	}
+	return got
 }
 
 func (n *node) forgetClaims(pod types.UID) {

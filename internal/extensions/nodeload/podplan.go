@@ -40,6 +40,8 @@ type step struct {
 	// request is nil if claims are to be prepared.
 	request *request
 	claims  []types.NamespacedName
+	// isNeeded says that a kubelet starts no containers before it succeeds.
+	isNeeded bool
 }
 
 // planPod returns what a kubelet sends once it sees the new state of a Pod. The kubelet reads a Pod before each write of its
@@ -77,11 +79,11 @@ func planNewPod(pod *podView) (steps []step) {
 	}
 	if pod.phase == podPending || pod.phase == podRunning {
 		for _, audience := range pod.audiences {
-			steps = append(steps, step{after: tokenDelay, request: createToken(pod, audience)})
+			steps = append(steps, step{after: tokenDelay, request: createToken(pod, audience), isNeeded: true})
 		}
 	}
 	if pod.phase == podPending && len(pod.claims) > 0 {
-		steps = append(steps, step{after: claimDelay, claims: pod.claims})
+		steps = append(steps, step{after: claimDelay, claims: pod.claims, isNeeded: true})
 	}
 	return steps
 }

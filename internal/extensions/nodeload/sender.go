@@ -109,8 +109,13 @@ func (c *client) send(ctx context.Context, due time.Time, r *request) answer {
 	}
 }
 
-// unrelated is why the node authorizer refuses to show a node what no Pod on it needs any more. Real kubelets see that, too.
+// unrelated is why the node authorizer refuses to show a node what no Pod on it needs, or none of which it knows yet. Real
+// kubelets see that, too.
 const unrelated = "no relationship found between node"
+
+func (a answer) isUnrelated() bool {
+	return a.code == http.StatusForbidden && strings.Contains(messageOf(a.body), unrelated)
+}
 
 // countAnswer counts an answer, which is a failure if the identity lacks a right.
 func (c *client) countAnswer(ctx context.Context, r *request, code int, err error, body []byte) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/nodeload"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -30,9 +31,6 @@ const (
 	kind = "load"
 	// tolerance is by how much the number of requests may differ from the recorded one.
 	tolerance = 0.05
-
-	kubeletUser = "system:node:"
-	driverUser  = "system:serviceaccount:kwok-dra-drivers:"
 )
 
 // counts are numbers of requests by component, verb and resource.
@@ -69,42 +67,14 @@ type load struct {
 	before counts
 }
 
-// grantImpersonation gives the sidecar the rights of kustomize/node-load.
-func grantImpersonation(h *harness.H) {
-	h.Helper()
-	folder := filepath.Join(sidecar.Root(), "kustomize", "node-load")
-	for _, file := range []string{"namespace.yaml", "role.yaml", "role_binding.yaml", "drivers.yaml"} {
-		_, err := h.Cluster.Kubectl(h.Context(), "apply", "-f", filepath.Join(folder, file))
-		require.NoError(h, err)
-	}
-}
-
-// count counts all requests so far. What kwok and kwok-dra write counts for the kubelet or the driver that would have written
-// it.
+// count counts all requests of kubelets and drivers so far but those that are sent again.
 func (l *load) count() counts {
 	l.Helper()
 	all := counts{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return event.Stage == "ResponseComplete" }) {
-		resource := event.ObjectRef.Resource
-		if event.ObjectRef.Subresource != "" {
-			resource += "/" + event.ObjectRef.Subresource
-		}
-		what, component := event.Verb+" "+resource, ""
-		switch user := event.ImpersonatedUser.Username; {
-		case strings.HasPrefix(user, kubeletUser):
-			component = "kubelet"
-		case strings.HasPrefix(user, driverUser):
-			component = "driver"
-		case !strings.HasPrefix(event.UserAgent, "kwok"):
-			continue
-		case what == "patch pods/status":
-			component = "kubelet"
-		case what == "create resourceslices":
-			component = "driver"
-		default:
-			continue
-		}
-		all[component+" "+what]++
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool {
+		return nodeload.RequestOf(event) != "" && !nodeload.IsSentAgain(event)
+	}) {
+		all[nodeload.RequestOf(&event)]++
 	}
 	return all
 }
@@ -143,16 +113,16 @@ func isOfTime(what string) bool {
 }
 
 // runPods creates the Pods of a story, with a token for each, and waits until they run.
-func (l *load) runPods(prefix string, claimOf func(i int) string) {
+func (l *load) runPods(namespace, prefix string, claimOf func(i int) string) {
 	l.Helper()
 	for i := range pods {
-		pod := harness.NewPod(fmt.Sprintf("%s-%d", prefix, i), kind, claimOf(i))
+		pod := harness.NewPod(fmt.Sprintf("%s-%d", prefix, i), namespace, claimOf(i))
 		pod.Spec.AutomountServiceAccountToken = nil
 		pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
-		l.CreatePod(kind, pod)
+		l.CreatePod(namespace, pod)
 	}
 	for i := range pods {
-		l.Running(kind, fmt.Sprintf("%s-%d", prefix, i))
+		l.Running(namespace, fmt.Sprintf("%s-%d", prefix, i))
 	}
 }
 
@@ -173,7 +143,7 @@ func (l *load) requireWatches(want map[string]int) {
 func TestAsRecorded(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, cluster.Options{Config: harness.FastStages(t), Audit: true})
-	grantImpersonation(h)
+	require.NoError(t, nodeload.Grant(t.Context(), h.Cluster))
 	h.Configure(kind, harness.Template(kind, harness.Driver, kind, harness.GPUs(8)))
 	h.Namespace(kind, harness.Driver)
 	for i := range nodes {
@@ -189,10 +159,10 @@ func TestAsRecorded(t *testing.T) {
 		`component="driver"`: nodes, `component="kubelet"`: 5 * nodes, `resource="pods"`: nodes, `resource="nodes"`: nodes, `resource="services"`: nodes,
 	})
 
-	l.runPods("one", func(int) string { return harness.FromTemplate })
+	l.runPods(kind, "one", func(int) string { return harness.FromTemplate })
 	l.told("run", pods, nil)
 	l.CreateClaim(kind, "shared", harness.ClaimSpec(kind))
-	l.runPods("share", func(int) string { return "shared" })
+	l.runPods(kind, "share", func(int) string { return "shared" })
 	l.before["driver get resourceclaims"]++ // for the first of the Pods
 	l.told("share", pods, nil)
 
@@ -212,15 +182,17 @@ func TestAsRecorded(t *testing.T) {
 func (l *load) requireIdentities() {
 	l.Helper()
 	kubelets, drivers, claims := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool { return event.ImpersonatedUser.Username != "" }) {
+	for _, event := range l.Audited(func(event *cluster.AuditEvent) bool {
+		return event.ImpersonatedUser.Username != "" && !nodeload.IsSentAgain(event)
+	}) {
 		user := event.ImpersonatedUser
-		switch node, isKubelet := strings.CutPrefix(user.Username, kubeletUser); {
+		switch node, isKubelet := strings.CutPrefix(user.Username, nodeload.KubeletUser); {
 		case isKubelet:
 			kubelets[node]++
 			require.Equal(l, []string{"system:nodes", "system:authenticated"}, user.Groups)
 			require.Regexp(l, `^kubelet/v1\.\d+\.\d+ \(linux/amd64\) kubernetes/`, event.UserAgent)
 		default:
-			require.Equal(l, driverUser+harness.Driver, user.Username)
+			require.Equal(l, nodeload.DriverUser+harness.Driver, user.Username)
 			nodes := user.Extra["authentication.kubernetes.io/node-name"]
 			require.Len(l, nodes, 1)
 			drivers[nodes[0]]++

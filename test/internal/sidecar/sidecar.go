@@ -3,8 +3,6 @@
 package sidecar
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -165,14 +163,7 @@ func (p *Process) Metric(ctx context.Context, name string, labels ...string) (fl
 	if err != nil {
 		return 0, err
 	}
-	sum := 0.0
-	lines := bufio.NewScanner(bytes.NewReader(body))
-	for lines.Scan() {
-		if value, ok := parseSample(lines.Text(), name, labels); ok {
-			sum += value
-		}
-	}
-	return sum, lines.Err()
+	return SumMetric(string(body), name, labels...), nil
 }
 
 // PID is the process id.

@@ -84,11 +84,11 @@ func (p *Process) HeapAfterCollection(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return heapAlloc(string(profile))
+	return HeapIn(string(profile))
 }
 
-// heapAlloc finds what is in use in a profile in words.
-func heapAlloc(profile string) (int64, error) {
+// HeapIn finds what is in use, in bytes, in a heap profile in words.
+func HeapIn(profile string) (int64, error) {
 	const field = "# HeapAlloc = "
 	for line := range strings.Lines(profile) {
 		if bytes, ok := strings.CutPrefix(line, field); ok {

@@ -22,9 +22,9 @@ func TestStatusBytes(t *testing.T) {
 
 func TestHeapAlloc(t *testing.T) {
 	t.Parallel()
-	bytes, err := heapAlloc("heap profile: 1: 2 [3: 4]\n\n# runtime.MemStats\n# Alloc = 1\n# HeapAlloc = 5982704\n# HeapSys = 7\n")
+	bytes, err := HeapIn("heap profile: 1: 2 [3: 4]\n\n# runtime.MemStats\n# Alloc = 1\n# HeapAlloc = 5982704\n# HeapSys = 7\n")
 	require.NoError(t, err)
 	require.EqualValues(t, 5982704, bytes)
-	_, err = heapAlloc("")
+	_, err = HeapIn("")
 	require.ErrorIs(t, err, errNoField)
 }
