@@ -40,9 +40,9 @@ kind: Node
 metadata:
   labels:
     dra.kwok.x-k8s.io/story: story
-    kubernetes.io/hostname: story-node-1
+    kubernetes.io/hostname: story-node-3
     topology.kubernetes.io/zone: a
-  name: story-node-1
+  name: story-node-3
 status:
   allocatable:
     cpu: "4"
