@@ -3,8 +3,8 @@ package extensions
 import (
 	"io"
 	"os"
-	"path/filepath"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
