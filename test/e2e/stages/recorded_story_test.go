@@ -1,15 +1,20 @@
 package stages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
@@ -26,12 +31,46 @@ type step struct {
 func story(h *harness.H, namespace string) []step {
 	h.Helper()
 	teller := &teller{pods: map[string]corev1.PodStatus{}, claims: map[string]resourcev1.ResourceClaimStatus{}}
-	for _, event := range h.Audited(func(event *cluster.AuditEvent) bool {
+	for _, event := range inOrderOfVersions(h.Audited(func(event *cluster.AuditEvent) bool {
 		return event.ObjectRef.Namespace == namespace && event.ResponseStatus.Code < 300
-	}) {
+	})) {
 		teller.tell(event)
 	}
 	return teller.steps
+}
+
+// inOrderOfVersions orders events by when they were stored: the audit log has them in the order of their responses, which may
+// overtake each other. A deletion, whose response has no version of its own, stays behind what comes before it in the log.
+func inOrderOfVersions(events []cluster.AuditEvent) []cluster.AuditEvent {
+	versions, latest := map[string]uint64{}, uint64(0)
+	for _, event := range events {
+		var object metav1.PartialObjectMetadata
+		version := latest
+		if event.Verb != "delete" && json.Unmarshal(event.ResponseObject, &object) == nil {
+			if stored, err := strconv.ParseUint(object.ResourceVersion, 10, 64); err == nil {
+				version = stored
+			}
+		}
+		versions[event.AuditID] = version
+		latest = max(latest, version)
+	}
+	slices.SortStableFunc(events, func(a, b cluster.AuditEvent) int { return cmp.Compare(versions[a.AuditID], versions[b.AuditID]) })
+	return events
+}
+
+// TestInOrderOfVersions: of two responses, the one that overtakes the other in the log is later all the same.
+func TestInOrderOfVersions(t *testing.T) {
+	t.Parallel()
+	event := func(id, verb, version string) cluster.AuditEvent {
+		return cluster.AuditEvent{AuditID: id, Verb: verb, ResponseObject: json.RawMessage(fmt.Sprintf(`{"metadata": {"resourceVersion": %q}}`, version))}
+	}
+	var ids []string
+	for _, ordered := range inOrderOfVersions([]cluster.AuditEvent{
+		event("created", "create", "9"), event("ended", "patch", "12"), event("unprepared", "patch", "11"), event("deleted", "delete", "9"), event("finalized", "patch", "13"),
+	}) {
+		ids = append(ids, ordered.AuditID)
+	}
+	require.Equal(t, []string{"created", "unprepared", "ended", "deleted", "finalized"}, ids)
 }
 
 // teller tells of each write what it changed.
