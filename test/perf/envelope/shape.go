@@ -58,6 +58,7 @@ type dimension struct {
 // among its points, or 0 or 1, which is the same.
 var dimensions = []dimension{
 	{name: "nodes", unit: "nodes", points: []int{10, 50, 150, 400}, set: func(s *shape, value int) { s.Nodes = value }},
+	{name: "pods", unit: "Pods at once", points: []int{25, 100, 400, 800}, set: func(s *shape, value int) { s.Pods = value }},
 	{name: "devices", unit: "devices per node", points: []int{4, 16, 64, 128}, set: func(s *shape, value int) { s.Devices = value }},
 	{name: "slices", unit: "slices per pool", points: []int{1, 2, 4, 8}, set: func(s *shape, value int) { s.Slices = value }},
 	{name: "attributes", unit: "attributes per device", points: []int{2, 8, 30}, set: func(s *shape, value int) { s.Attributes = value }},
