@@ -132,7 +132,7 @@ func (r *report) printTables(out io.Writer) error {
 	for _, doubt := range r.doubts() {
 		fmt.Fprintln(out, doubt)
 	}
-	fmt.Fprintf(out, "%s; %d rounds of %d Pods in turn\n", r.Machine, r.Rounds, r.Base.Pods)
+	fmt.Fprintf(out, "%s; %d rounds in turn, of %d Pods unless the point says otherwise\n", r.Machine, r.Rounds, r.Base.Pods)
 	return nil
 }
 
