@@ -9,6 +9,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/internal/app"
 	"github.com/kwok-dra/kwok-dra/internal/claims"
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
@@ -39,6 +40,11 @@ func watchDriverPods(d *driverPods) app.Extension {
 
 // realDrivers plays the kubelet for real drivers.
 type realDrivers struct{ *kubelet.Kubelets }
+
+// Driver implements live.Kubelets.
+func (r *realDrivers) Driver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
+	return r.Kubelets.Driver(pod, fake, hasTemplates)
+}
 
 // runRealDrivers runs real drivers below a directory, and serves the kubelet's own metrics of them.
 func runRealDrivers(r *realDrivers) app.Extension {

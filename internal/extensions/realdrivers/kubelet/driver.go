@@ -38,11 +38,7 @@ type Driver struct {
 
 // Driver returns what is known now of the real drivers of a node, for a Pod or for none. A driver that
 // has templates is a real one only if its plugin has registered.
-func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
-	return k.newDriver(pod, fake, hasTemplates)
-}
-
-func (k *Kubelets) newDriver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) *Driver {
+func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, hasTemplates func(driver string) bool) *Driver {
 	d := &Driver{node: k.runningNode(fake.Name), pod: pod, state: lifecycle.PluginOf(fake), hasTemplates: hasTemplates}
 	if d.node == nil {
 		d.unusable = k.failureOf(fake.Name)

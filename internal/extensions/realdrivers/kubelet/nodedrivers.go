@@ -18,7 +18,7 @@ type nodeDrivers struct {
 
 // AddDrivers adds the real drivers of a node to those with templates.
 func (k *Kubelets) AddDrivers(ofTemplates *templates.Driver, pod *corev1.Pod, node *corev1.Node, hasTemplates func(driver string) bool) plan.Driver {
-	ofPlugins := k.newDriver(pod, node, hasTemplates)
+	ofPlugins := k.Driver(pod, node, hasTemplates)
 	ofTemplates.IsReal = ofPlugins.Has
 	return &nodeDrivers{ofTemplates, ofPlugins}
 }
