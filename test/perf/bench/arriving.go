@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 // arriving measures from a node's turning Ready to its slice, both as a client
@@ -80,7 +81,7 @@ func (a *arriving) print(out io.Writer) {
 		share float64
 		aim   string
 	}{{0.5, "<= 50 ms, <= Stage"}, {0.95, "<= Stage"}} {
-		mine, theirs := inMilliseconds(latencyQuantile(a.sidecar, row.share)), inMilliseconds(latencyQuantile(a.stage, row.share))
+		mine, theirs := pairs.Milliseconds(latencyQuantile(a.sidecar, row.share)), pairs.Milliseconds(latencyQuantile(a.stage, row.share))
 		fmt.Fprintf(out, "Ready to slice, p%.0f, ms\t%.1f\t%.1f\t%.2f\t%s\n", row.share*100, mine, theirs, mine/theirs, row.aim)
 	}
 }
@@ -89,8 +90,4 @@ func (a *arriving) print(out io.Writer) {
 func latencyQuantile(latencies []time.Duration, share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(latencies))
 	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
-}
-
-func inMilliseconds(d time.Duration) float64 {
-	return float64(d.Microseconds()) / 1000
 }

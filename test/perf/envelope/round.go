@@ -12,6 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 // metric is a figure of a round.
@@ -97,8 +98,8 @@ func (w *world) runRound(ctx context.Context) (sample, pace, error) {
 	var last time.Time
 	for i := range created {
 		key := namespace + "/" + name(i)
-		allocation = append(allocation, milliseconds(bound[key].Sub(created[i])))
-		start = append(start, milliseconds(running[key].Sub(created[i])))
+		allocation = append(allocation, pairs.Milliseconds(bound[key].Sub(created[i])))
+		start = append(start, pairs.Milliseconds(running[key].Sub(created[i])))
 		if bound[key].After(last) {
 			last = bound[key]
 		}
@@ -111,7 +112,7 @@ func (w *world) runRound(ctx context.Context) (sample, pace, error) {
 		"bytesPerNode": w.bytesPerNode,
 	}
 	for key, component := range measured {
-		s[key+cpuSuffix] = milliseconds(after.cpu[component]-before.cpu[component]) / float64(w.shape.Pods)
+		s[key+cpuSuffix] = pairs.Milliseconds(after.cpu[component]-before.cpu[component]) / float64(w.shape.Pods)
 		s[key+memorySuffix] = after.memory[component]
 	}
 	p := after.paceSince(before)
@@ -144,5 +145,3 @@ func nearestRank(values []float64, share float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -9,6 +9,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 // figures are what a turn has measured.
@@ -145,13 +146,13 @@ func (t *turn) measure(ctx context.Context) (*figures, error) {
 	nodes, pods, minutes := float64(t.nodes), float64(max(1, t.pods)), rested.took.Minutes()
 	// Of Pods counts what is used more than at rest.
 	ofPods := func(process string) float64 {
-		atRest := milliseconds(rested.cpu[process]) * played.took.Seconds() / rested.took.Seconds()
-		return (milliseconds(played.cpu[process]) - atRest) / pods
+		atRest := pairs.Milliseconds(rested.cpu[process]) * played.took.Seconds() / rested.took.Seconds()
+		return (pairs.Milliseconds(played.cpu[process]) - atRest) / pods
 	}
 	f.values[driverWatches] = (full.sliceWatches - empty.sliceWatches) / nodes
 	f.values[allWatches] = (full.watches - empty.watches) / nodes
-	f.values[startCPU] = milliseconds(created.cpu[cluster.APIServer]+started.cpu[cluster.APIServer]) / nodes
-	f.values[restCPU] = milliseconds(rested.cpu[cluster.APIServer]) / nodes / minutes
+	f.values[startCPU] = pairs.Milliseconds(created.cpu[cluster.APIServer]+started.cpu[cluster.APIServer]) / nodes
+	f.values[restCPU] = pairs.Milliseconds(rested.cpu[cluster.APIServer]) / nodes / minutes
 	f.values[podCPU] = ofPods(cluster.APIServer)
 	f.values[nodeHeap] = (full.heap - empty.heap) / nodes / 1024
 	f.values[resident] = full.resident / sidecar.MiB
@@ -185,5 +186,3 @@ func (t *turn) stop() error {
 	}
 	return t.sidecar.Stop()
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -6,6 +6,7 @@ package pairs
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Order is the order of the ways in a round. It is reversed every other time, so
@@ -51,3 +52,6 @@ func (s Spread) String() string {
 	}
 	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
 }
+
+// Milliseconds is a time as figures show it.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
