@@ -129,11 +129,6 @@ func (e *Events) AwaitReady(ctx context.Context, count int) error {
 	return e.awaitCount(ctx, "ready nodes", count, func() int { return min(count, len(e.ready)) })
 }
 
-// AwaitNoNodes waits until no node is left that was Ready.
-func (e *Events) AwaitNoNodes(ctx context.Context) error {
-	return e.awaitCount(ctx, "nodes", 0, func() int { return len(e.ready) })
-}
-
 // AwaitSlices waits until there are that many slices.
 func (e *Events) AwaitSlices(ctx context.Context, count int) error {
 	return e.awaitCount(ctx, "slices", count, func() int { return len(e.slices) })

@@ -41,41 +41,7 @@ func (w *world) startSidecar(ctx context.Context) error {
 	if w.shape.Sidecar == 0 {
 		return nil
 	}
-	if err := w.applyStage(ctx, filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml")); err != nil {
-		return err
-	}
-	if err := fleet.Configure(ctx, w.client, w.shape.newTemplate()); err != nil {
-		return err
-	}
-	process, err := fleet.StartSidecar(ctx, w.cluster, w.cluster.Kubeconfig(), sidecars[w.shape.Sidecar]...)
-	if err != nil {
-		return err
-	}
-	w.sidecar = process
-	w.pids[sidecarName] = process.PID()
-	return nil
-}
-
-// stopSidecar stops the kwok-dra of the point before, before its fleet is deleted.
-func (w *world) stopSidecar(ctx context.Context) error {
-	if w.sidecar == nil {
-		return nil
-	}
-	if err := w.sidecar.Stop(); err != nil {
-		return err
-	}
-	w.sidecar = nil
-	delete(w.pids, sidecarName)
-	module, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
-	if err != nil {
-		return err
-	}
-	return w.applyStage(ctx, filepath.Join(module, "kustomize/stage", podStage))
-}
-
-// applyStage applies a Stage in place of another one of its name.
-func (w *world) applyStage(ctx context.Context, path string) error {
-	if _, err := w.cluster.Kubectl(ctx, "apply", "-f", path); err != nil {
+	if _, err := w.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml")); err != nil {
 		return err
 	}
 	if err := fleet.RestartKwok(ctx, w.cluster); err != nil {
@@ -86,5 +52,14 @@ func (w *world) applyStage(ctx context.Context, path string) error {
 		return err
 	}
 	w.pids[cluster.Kwok] = pids[cluster.Kwok]
+	if err := fleet.Configure(ctx, w.client, w.shape.newTemplate()); err != nil {
+		return err
+	}
+	process, err := fleet.StartSidecar(ctx, w.cluster, w.cluster.Kubeconfig(), sidecars[w.shape.Sidecar]...)
+	if err != nil {
+		return err
+	}
+	w.sidecar = process
+	w.pids[sidecarName] = process.PID()
 	return nil
 }

@@ -20,10 +20,9 @@ func TestOnCluster(t *testing.T) {
 	subjects, err := (&options{}).subjects()
 	require.NoError(t, err)
 	e := &envelope{subjects: subjects, rounds: 2, progress: os.Stderr, points: map[shape]point{}}
-	w, err := startWorld(ctx, subjects[0], nil)
+	w, err := startWorld(ctx, subjects[0], nil, os.Stderr)
 	require.NoError(t, err)
-	t.Cleanup(func() { w.cluster.StopAfter(t) })
-	e.worlds = []*world{w}
+	t.Cleanup(func() { require.NoError(t, w.stop()) })
 
 	only := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	require.NoError(t, e.choose(regexp.MustCompile("")))
@@ -64,15 +63,16 @@ func TestOnCluster(t *testing.T) {
 	}
 	played := small
 	played.Sidecar = 1
-	p, err := e.measurePoint(ctx, played)
+	require.NoError(t, w.createFleet(ctx, played))
+	measured, _, err := w.runRound(ctx)
 	require.NoError(t, err)
-	require.Positive(t, p.Samples[w.name()][0]["startP50"])
+	require.Positive(t, measured["startP50"])
 	kept, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: kept.Items[0].Spec.Pool.Name}}
 	require.True(t, equality.Semantic.DeepEqual(played.newSlices(node)[0].Spec.Devices, kept.Items[0].Spec.Devices), "kwok-dra publishes the same devices")
-	before := w.rounds
+	before := e.starts
 	_, err = e.measurePoint(ctx, small)
 	require.NoError(t, err)
-	require.Equal(t, before, w.rounds, "a shape is measured once")
+	require.Equal(t, before, e.starts, "a shape is measured once")
 }

@@ -23,8 +23,12 @@ type envelope struct {
 
 	chosen  []dimension
 	skipped []string
-	worlds  []*world
-	points  map[shape]point
+	// programs are the patched programs of each subject, by its name.
+	programs map[string]map[string]string
+	points   map[shape]point
+	// machine is on what the clusters ran, and starts is how many there were.
+	machine string
+	starts  int
 }
 
 // choose chooses the dimensions that match, and which all subjects have.
@@ -58,27 +62,16 @@ func (e *envelope) measure(ctx context.Context) (r *report, err error) {
 	started := time.Now()
 	r = &report{Date: started.UTC().Format(time.DateOnly), Rounds: e.rounds, Base: baseShape(), Skipped: e.skipped}
 	defer func() {
-		for _, w := range e.worlds {
-			err = errors.Join(err, w.cluster.Stop())
-		}
-		r.Seconds = time.Since(started).Seconds()
+		r.Machine, r.Seconds = e.machine, time.Since(started).Seconds()
 		r.conclude()
 	}()
 	// First of all: a build takes minutes, in which no cluster need run.
-	programs := make([]map[string]string, len(e.subjects))
-	for i, subject := range e.subjects {
-		if programs[i], err = subject.patchedPrograms(ctx); err != nil {
-			return r, err
-		}
-	}
-	for i, subject := range e.subjects {
-		w, err := startWorld(ctx, subject, programs[i])
-		if err != nil {
-			return r, err
-		}
-		e.worlds = append(e.worlds, w)
+	e.programs = map[string]map[string]string{}
+	for _, subject := range e.subjects {
 		r.Subjects = append(r.Subjects, subject.name())
-		r.Machine = fleet.Machine(w.cluster)
+		if e.programs[subject.name()], err = subject.patchedPrograms(ctx); err != nil {
+			return r, err
+		}
 	}
 	e.points = map[shape]point{}
 	count := 0
@@ -105,20 +98,11 @@ func (e *envelope) measurePoint(ctx context.Context, s shape) (point, error) {
 		return p, nil
 	}
 	p := point{Shape: s, Paces: map[string][]pace{}}
-	for _, w := range e.worlds {
-		if err := w.setShape(ctx, s); err != nil {
-			return p, fmt.Errorf("make the fleet on %s: %w", w.name(), err)
-		}
-		// The first round fills caches, and does not count.
-		if _, _, err := w.runRound(ctx); err != nil {
-			return p, fmt.Errorf("round on %s: %w", w.name(), err)
-		}
-	}
 	var err error
 	if p.Samples, err = e.runRounds(ctx, &p); err != nil {
 		return p, err
 	}
-	if len(e.worlds) == 2 && p.hasRegression(e.worlds[0].name(), e.worlds[1].name()) {
+	if len(e.subjects) == 2 && p.hasRegression(e.subjects[0].name(), e.subjects[1].name()) {
 		fmt.Fprintln(e.progress, "  it looks like a regression; measuring the point again")
 		if p.Again, err = e.runRounds(ctx, &p); err != nil {
 			return p, err
@@ -128,11 +112,33 @@ func (e *envelope) measurePoint(ctx context.Context, s shape) (point, error) {
 	return p, nil
 }
 
-// runRounds has all subjects take turns.
-func (e *envelope) runRounds(ctx context.Context, p *point) (map[string][]sample, error) {
-	samples := map[string][]sample{}
+// runRounds has all subjects take turns, on control planes that have done nothing before: an old one has a larger heap,
+// and may be slower or faster by half for minutes.
+func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string][]sample, err error) {
+	var worlds []*world
+	defer func() {
+		for _, w := range worlds {
+			err = errors.Join(err, w.stop())
+		}
+	}()
+	for _, subject := range e.subjects {
+		w, err := startWorld(ctx, subject, e.programs[subject.name()], e.startOutput())
+		if err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, w)
+		e.machine = fleet.Machine(w.cluster)
+		if err := w.createFleet(ctx, p.Shape); err != nil {
+			return nil, fmt.Errorf("make the fleet on %s: %w", w.name(), err)
+		}
+		// The first round fills caches, and does not count.
+		if _, _, err := w.runRound(ctx); err != nil {
+			return nil, fmt.Errorf("round on %s: %w", w.name(), err)
+		}
+	}
+	samples = map[string][]sample{}
 	for round := range e.rounds {
-		for _, w := range pairs.Order(round, e.worlds) {
+		for _, w := range pairs.Order(round, worlds) {
 			s, pace, err := w.runRound(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("round %d on %s: %w", round+1, w.name(), err)
@@ -141,7 +147,7 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (map[string][]sample
 			p.Paces[w.name()] = append(p.Paces[w.name()], pace)
 		}
 	}
-	for _, w := range e.worlds {
+	for _, w := range worlds {
 		var line strings.Builder
 		for _, m := range metrics[:3] {
 			fmt.Fprintf(&line, "  %s %.4g %s", m.title, pairs.Of(valuesOf(samples[w.name()], m)).Median, m.unit)
@@ -152,4 +158,12 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (map[string][]sample
 		fmt.Fprintln(e.progress, "  warning:", warning)
 	}
 	return samples, nil
+}
+
+// startOutput is where the start of a cluster is told. The first one of each subject builds what is missing.
+func (e *envelope) startOutput() io.Writer {
+	if e.starts++; e.starts > len(e.subjects) {
+		return io.Discard
+	}
+	return e.progress
 }

@@ -60,6 +60,7 @@ How the control plane of Kubernetes copes with more of everything that dynamic r
 - kube-scheduler and kube-controller-manager run without their limits of requests. ` + "`DRAConsumableCapacity` and `DRAPartitionableDevices`" + ` are on in all versions.
 - *Created to bound* ends when devices are allocated and the Pod is bound. Both ends are as a client sees them.
 - A regression differs by at least %.0f %%, with p <= 0.05 in the Mann-Whitney U test, as benchstat has it, and shows again when the point is measured a second time.
+- Each point, and each second look at one, has control planes of its own, which are new. Control planes that have worked for a while have a larger heap, and may be slower or faster by half for minutes.
 - *Exponent* is the power by which a figure grows along a dimension: 1 is linear, 0 is no growth. It is the slope of a line through the points on logarithmic axes, without points at 0. In brackets is R², the share of the variance that the line explains; of a figure that hardly
   grows, R² says nothing.
 `
@@ -155,10 +156,10 @@ func (r *report) describeVerdicts(out *strings.Builder) {
 		fmt.Fprintf(out, "\nNone of %d figures differs.\n", len(r.Verdicts))
 		return
 	}
-	fmt.Fprintf(out, "\n%d of %d figures differ:\n\n| dimension | point | figure | %s | %s | change | p | verdict |\n|---|---|---|---|---|---|---|---|\n",
+	fmt.Fprintf(out, "\n%d of %d figures differ:\n\n| point | figure | %s | %s | change | p | verdict |\n|---|---|---|---|---|---|---|\n",
 		len(told), len(r.Verdicts), r.Subjects[0], r.Subjects[1])
 	for _, v := range told {
 		m := metricByKey(v.Metric)
-		fmt.Fprintf(out, "| %s | %d | %s, %s | %.4g | %.4g | %s | %.3f | %s |\n", v.Dimension, v.Value, m.title, m.unit, v.Old, v.New, v.formatDelta(), v.P, v.Verdict)
+		fmt.Fprintf(out, "| %s | %s, %s | %.4g | %.4g | %s | %.3f | %s |\n", pointName(v.Dimension, v.Value), m.title, m.unit, v.Old, v.New, v.formatDelta(), v.P, v.Verdict)
 	}
 }

@@ -103,17 +103,39 @@ func (r *report) conclude() {
 	if len(r.Subjects) != 2 {
 		return
 	}
-	for i := range r.Points {
-		r.Verdicts = append(r.Verdicts, r.Points[i].judge(r.Subjects[0], r.Subjects[1])...)
+	for _, p := range r.distinctPoints() {
+		r.Verdicts = append(r.Verdicts, p.judge(r.Subjects[0], r.Subjects[1])...)
 	}
+}
+
+// distinctPoints returns each point once: the base point as one of no dimension.
+func (r *report) distinctPoints() []point {
+	var all []point
+	for _, p := range r.Points {
+		if p.Shape == r.Base {
+			p.Dimension, p.Value = baseName, 0
+		}
+		if !slices.ContainsFunc(all, func(other point) bool { return other.Shape == p.Shape }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// pointName is such as "nodes at 150".
+func pointName(dimension string, value int) string {
+	if dimension == baseName {
+		return "base point"
+	}
+	return fmt.Sprintf("%s at %d", dimension, value)
 }
 
 // doubts say what was not measured, or not as it should have been.
 func (r *report) doubts() []string {
 	all := slices.Clone(r.Skipped)
-	for i := range r.Points {
-		for _, warning := range r.Points[i].listWarnings() {
-			all = append(all, fmt.Sprintf("%s at %d: %s", r.Points[i].Dimension, r.Points[i].Value, warning))
+	for _, p := range r.distinctPoints() {
+		for _, warning := range p.listWarnings() {
+			all = append(all, fmt.Sprintf("%s: %s", pointName(p.Dimension, p.Value), warning))
 		}
 	}
 	return all
@@ -138,16 +160,16 @@ func (r *report) printTables(out io.Writer) error {
 
 // printVerdicts prints what is not the same, the worst first, and how much is.
 func (r *report) printVerdicts(table io.Writer) {
-	fmt.Fprintf(table, "dimension\tpoint\tmetric\t%s\t%s\tdelta\tp\tverdict\n", r.Subjects[0], r.Subjects[1])
+	fmt.Fprintf(table, "point\tmetric\t%s\t%s\tdelta\tp\tverdict\n", r.Subjects[0], r.Subjects[1])
 	told := slices.DeleteFunc(slices.Clone(r.Verdicts), func(v verdict) bool { return v.Verdict == same })
 	order := []string{regression, unconfirmed, improvement, unpaced}
 	slices.SortStableFunc(told, func(a, b verdict) int {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
 	for _, v := range told {
-		fmt.Fprintf(table, "%s\t%d\t%s, %s\t%.4g\t%.4g\t%s\t%.3f\t%s\n", v.Dimension, v.Value, v.Metric, v.Unit, v.Old, v.New, v.formatDelta(), v.P, v.Verdict)
+		fmt.Fprintf(table, "%s\t%s, %s\t%.4g\t%.4g\t%s\t%.3f\t%s\n", pointName(v.Dimension, v.Value), v.Metric, v.Unit, v.Old, v.New, v.formatDelta(), v.P, v.Verdict)
 	}
-	fmt.Fprintf(table, "all others\t\t%d figures\t\t\t%s\t\t%s\n", len(r.Verdicts)-len(told), same, same)
+	fmt.Fprintf(table, "all others\t%d figures\t\t\t%s\t\t%s\n", len(r.Verdicts)-len(told), same, same)
 }
 
 // printFigures prints the medians of each point, and the exponents.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,8 +105,8 @@ func (w *world) runRound(ctx context.Context) (sample, pace, error) {
 	until := last.Sub(started)
 	s := sample{
 		"podRate":       float64(w.shape.Pods) / until.Seconds(),
-		"allocationP50": nearestRank(allocation, 0.5), "allocationP99": nearestRank(allocation, 0.99),
-		"startP50": nearestRank(start, 0.5), "startP99": nearestRank(start, 0.99),
+		"allocationP50": pairs.Quantile(allocation, 0.5), "allocationP99": pairs.Quantile(allocation, 0.99),
+		"startP50": pairs.Quantile(start, 0.5), "startP99": pairs.Quantile(start, 0.99),
 		"bytesPerNode": w.bytesPerNode,
 	}
 	for key, component := range measured {
@@ -138,10 +136,4 @@ func (w *world) awaitCalm(ctx context.Context) error {
 		before = after
 	}
 	return err
-}
-
-// nearestRank returns the value that a share of all, such as 0.5, are not above.
-func nearestRank(values []float64, share float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }

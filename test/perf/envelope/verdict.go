@@ -22,7 +22,10 @@ const (
 // leastDelta is the change that is worth a verdict, however certain it is.
 const leastDelta = 0.1
 
-// verdict is what becomes of a metric at a point from one subject to the other.
+// baseName stands in for the dimension of the base point, which is a point of each.
+const baseName = "base"
+
+// verdict is what becomes of a metric at a point from one subject to the other. The base point has one, of the dimension "base".
 type verdict struct {
 	Dimension string `json:"dimension"`
 	Value     int    `json:"value"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,9 +29,7 @@ const (
 	namespace        = "envelope"
 	// claimTemplate is what the Pods of a round have their claims by.
 	claimTemplate = "claim"
-	// podStage is kwok's Stage by which Pods run.
-	podStage    = "pod/fast/pod-ready.yaml"
-	sidecarName = "kwok-dra"
+	sidecarName   = "kwok-dra"
 )
 
 // subject is a control plane that is measured.
@@ -60,20 +59,20 @@ func (s subject) patchedPrograms(ctx context.Context) (map[string]string, error)
 	return map[string]string{program: path}, err
 }
 
-// world is the cluster of a subject, with the fleet of a point.
+// world is a cluster of a subject, with the fleet of a point.
 type world struct {
 	subject
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
 	events  *fleet.Events
 	pods    *fleet.PodEvents
+	// stopWatching ends the watches of events and pods.
+	stopWatching context.CancelFunc
 	// pids are those of the components, and of the sidecar if there is one.
 	pids    map[string]int
 	sidecar *sidecar.Process
 
-	// shape is that of the fleet, and fleets counts those that there were.
-	shape  shape
-	fleets int
+	shape shape
 	// bytesPerNode is what the API server stores for a node and its slices.
 	bytesPerNode float64
 	rounds       int
@@ -81,7 +80,7 @@ type world struct {
 
 // startWorld starts the cluster of a subject. Its components have no limit of requests that
 // counts: measured is what they can do, and not the default of a flag. Programs replace those of the version.
-func startWorld(ctx context.Context, of subject, programs map[string]string) (*world, error) {
+func startWorld(ctx context.Context, of subject, programs map[string]string, output io.Writer) (*world, error) {
 	const qps, burst = "kube-api-qps=2000", "kube-api-burst=4000"
 	c, err := cluster.Start(ctx, cluster.Options{
 		KubernetesVersion: of.Version,
@@ -95,16 +94,27 @@ func startWorld(ctx context.Context, of subject, programs map[string]string) (*w
 			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=*,-ttl-controller", qps, burst},
 			cluster.Scheduler:         {qps, burst},
 		},
-		Output: os.Stderr,
+		Output: output,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w := &world{subject: of, cluster: c}
+	ctx, w.stopWatching = context.WithCancel(ctx)
 	if err := w.prepareCluster(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
+		return nil, errors.Join(err, w.stop())
 	}
 	return w, nil
+}
+
+// stop stops the cluster, and what runs beside it.
+func (w *world) stop() error {
+	w.stopWatching()
+	var err error
+	if w.sidecar != nil {
+		err = w.sidecar.Stop()
+	}
+	return errors.Join(err, w.cluster.Stop())
 }
 
 // prepareCluster creates what all points need.
@@ -112,7 +122,7 @@ func (w *world) prepareCluster(ctx context.Context) (err error) {
 	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
-	for _, stage := range []string{"node/fast/node-initialize.yaml", podStage} {
+	for _, stage := range []string{"node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml"} {
 		if err := fleet.ApplyKwokStage(ctx, w.cluster, stage); err != nil {
 			return err
 		}
@@ -138,13 +148,9 @@ func (w *world) prepareCluster(ctx context.Context) (err error) {
 	return err
 }
 
-// setShape makes the fleet of a point, in place of that of the point before.
-func (w *world) setShape(ctx context.Context, s shape) error {
-	if err := w.deleteFleet(ctx); err != nil {
-		return err
-	}
+// createFleet makes the fleet of a point.
+func (w *world) createFleet(ctx context.Context, s shape) error {
 	w.shape = s
-	w.fleets++
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: claimTemplate}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: s.newClaimSpec()}}
 	if _, err := w.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create ResourceClaimTemplate: %w", err)
@@ -152,7 +158,7 @@ func (w *world) setShape(ctx context.Context, s shape) error {
 	// kwok makes the nodes Ready.
 	nodes := make([]*corev1.Node, s.Nodes)
 	err := fleet.InParallel(s.Nodes, func(i int) (err error) {
-		nodes[i], err = w.client.CoreV1().Nodes().Create(ctx, fleet.NewNode(fmt.Sprintf("fleet-%d-%d", w.fleets, i)), metav1.CreateOptions{})
+		nodes[i], err = w.client.CoreV1().Nodes().Create(ctx, fleet.NewNode(fmt.Sprintf("fleet-%d", i)), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -185,28 +191,6 @@ func (w *world) createSlices(ctx context.Context, slices []*resourcev1.ResourceS
 		}
 	}
 	return nil
-}
-
-func (w *world) deleteFleet(ctx context.Context) error {
-	if w.fleets == 0 {
-		return nil
-	}
-	if err := w.stopSidecar(ctx); err != nil {
-		return err
-	}
-	if err := fleet.DeletePods(ctx, w.client, fillingNamespace); err != nil {
-		return err
-	}
-	now, all := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}
-	err := errors.Join(
-		w.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, now, all),
-		w.client.CoreV1().Nodes().DeleteCollection(ctx, now, all),
-		w.client.ResourceV1().ResourceClaimTemplates(namespace).DeleteCollection(ctx, now, all),
-	)
-	if err != nil {
-		return fmt.Errorf("delete the fleet: %w", err)
-	}
-	return errors.Join(w.events.AwaitSlices(ctx, 0), w.events.AwaitNoNodes(ctx))
 }
 
 // storedBytes is how large all nodes and slices are as protobuf, which is what etcd has.
