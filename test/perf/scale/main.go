@@ -79,7 +79,7 @@ func (s *scale) fleetSizes() []int {
 
 // measureSizes grows the fleet, and returns what it has measured also with an error.
 func (s *scale) measureSizes(ctx context.Context) (r report, err error) {
-	w, err := newWorld(ctx, s.pods)
+	w, err := newWorld(ctx, s.nodes, s.pods)
 	if err != nil {
 		return r, err
 	}

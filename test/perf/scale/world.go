@@ -38,8 +38,12 @@ type size struct {
 	played *corev1.NodeStatus
 }
 
-func newWorld(ctx context.Context, podsPerNode int) (*world, error) {
-	restore := lazyCollector()
+// newWorld starts a control plane for fleets of up to that many nodes.
+func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
+	restore := func() {}
+	if nodes <= usualFleet { // the API server of a larger one would take more memory than a machine of 24 GiB has
+		restore = lazyCollector()
+	}
 	c, err := cluster.Start(ctx, cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		// Pods are bound here: the scheduler, at its default limit of requests, would
