@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 const (
@@ -140,12 +141,12 @@ func (h *hostile) against(t *testing.T, p poison) {
 		calm := calmly()
 		hurt := h.measureWith(t, p.template, p.churn)
 		without, with = append(without, calm...), append(with, hurt...)
-		ratios = append(ratios, percentile(hurt, 0.99).Seconds()/percentile(calm, 0.99).Seconds())
+		ratios = append(ratios, pairs.Quantile(hurt, 0.99).Seconds()/pairs.Quantile(calm, 0.99).Seconds())
 	}
 	h.settled(t)
-	pooled := percentile(with, 0.99).Seconds() / percentile(without, 0.99).Seconds()
+	pooled := pairs.Quantile(with, 0.99).Seconds() / pairs.Quantile(without, 0.99).Seconds()
 	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with, ratio %.2f; ratios of the rounds %.2f", p.name,
-		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)), pooled, ratios)
+		round(pairs.Quantile(without, 0.5)), round(pairs.Quantile(with, 0.5)), round(pairs.Quantile(without, 0.99)), round(pairs.Quantile(with, 0.99)), pooled, ratios)
 	if *fixedRounds > 0 {
 		require.LessOrEqual(t, pooled, bearable, "the poison slows the other nodes")
 	}
@@ -153,11 +154,6 @@ func (h *hostile) against(t *testing.T, p poison) {
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-
-func percentile(latencies []time.Duration, share float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(latencies))
-	return sorted[int(math.Ceil(share*float64(len(sorted))))-1]
-}
 
 // measureWith measures while the churn goes on.
 func (h *hostile) measureWith(t *testing.T, template string, churn func(ctx context.Context, h *hostile, round int) error) []time.Duration {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 )
 
@@ -84,7 +85,7 @@ func printAdded(added []timeline.Added) error {
 		{"Pod bound to PodReadyToStartContainers", timeline.Preparing(added)},
 		{"both", timeline.Both(added)},
 	} {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, formatMilliseconds(timeline.Percentile(0.5, row.took)), formatMilliseconds(timeline.Percentile(0.95, row.took)))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, formatMilliseconds(pairs.Quantile(row.took, 0.5)), formatMilliseconds(pairs.Quantile(row.took, 0.95)))
 	}
 	return w.Flush()
 }

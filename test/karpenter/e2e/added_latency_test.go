@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 // limit is what kwok-dra may add to the way of half of the Pods. It finds work that waits
@@ -66,7 +67,7 @@ func (w *world) requireLittleAdded(namespace string, count int, probe func() []t
 	require.NoError(w, err)
 	require.Len(w, added, count)
 	w.Logf("kwok-dra added, for 95 of 100 of %d Pods: publishing %s, preparing %s, both %s; meanwhile a write and its event took %s",
-		count, timeline.Percentile(0.95, timeline.Publishing(added)), timeline.Percentile(0.95, timeline.Preparing(added)),
-		timeline.Percentile(0.95, timeline.Both(added)), timeline.Percentile(0.95, probe()))
-	require.Less(w, timeline.Percentile(0.5, timeline.Both(added)), limit)
+		count, pairs.Quantile(timeline.Publishing(added), 0.95), pairs.Quantile(timeline.Preparing(added), 0.95),
+		pairs.Quantile(timeline.Both(added), 0.95), pairs.Quantile(probe(), 0.95))
+	require.Less(w, pairs.Quantile(timeline.Both(added), 0.5), limit)
 }

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -30,15 +29,6 @@ func (t *Timeline) AddedTo(driver string, running func(pod string) bool) ([]Adde
 		all = append(all, Added{Publishing: complete.At.Sub(ready.At), Preparing: prepared.At.Sub(bound.At)})
 	}
 	return all, nil
-}
-
-// Percentile is the duration that a share of all is not longer than.
-func Percentile(share float64, all []time.Duration) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }
 
 // Publishing is what publishing took, of each.

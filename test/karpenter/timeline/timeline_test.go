@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/perf/pairs"
 )
 
 func newTimeline(tell func(Mark)) *Timeline {
@@ -74,24 +76,12 @@ func TestAdded(t *testing.T) {
 		added, err := tl.AddedTo("d", every)
 		require.NoError(t, err)
 		require.Equal(t, []Added{{Publishing: 7 * time.Millisecond, Preparing: 4 * time.Millisecond}}, added)
-		require.Equal(t, 11*time.Millisecond, Percentile(0.95, Both(added)))
+		require.Equal(t, 11*time.Millisecond, pairs.Quantile(Both(added), 0.95))
 		require.Equal(t, []Step{NodeCreated, NodeReady, PodCreated, PodBound, PodPrepared, PoolComplete}, told, "each once")
 		none, err := tl.AddedTo("d", func(string) bool { return false })
 		require.NoError(t, err)
 		require.Empty(t, none)
 	})
-}
-
-func TestPercentile(t *testing.T) {
-	t.Parallel()
-	var all []Added
-	for i := range 100 {
-		all = append(all, Added{Preparing: time.Duration(100 - i)})
-	}
-	require.EqualValues(t, 51, Percentile(0.5, Preparing(all)))
-	require.EqualValues(t, 96, Percentile(0.95, Preparing(all)))
-	require.EqualValues(t, 100, Percentile(1, Preparing(all)))
-	require.Zero(t, Percentile(0.5, Publishing(nil)))
 }
 
 func TestAwait(t *testing.T) {

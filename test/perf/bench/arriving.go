@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,13 +80,7 @@ func (a *arriving) print(out io.Writer) {
 		share float64
 		aim   string
 	}{{0.5, "<= 50 ms, <= Stage"}, {0.95, "<= Stage"}} {
-		mine, theirs := pairs.Milliseconds(latencyQuantile(a.sidecar, row.share)), pairs.Milliseconds(latencyQuantile(a.stage, row.share))
+		mine, theirs := pairs.Milliseconds(pairs.Quantile(a.sidecar, row.share)), pairs.Milliseconds(pairs.Quantile(a.stage, row.share))
 		fmt.Fprintf(out, "Ready to slice, p%.0f, ms\t%.1f\t%.1f\t%.2f\t%s\n", row.share*100, mine, theirs, mine/theirs, row.aim)
 	}
-}
-
-// latencyQuantile returns the latency that a share of all, such as 0.5, stay below.
-func latencyQuantile(latencies []time.Duration, share float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(latencies))
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }

@@ -59,6 +59,6 @@ func (b *binding) run(ctx context.Context) error {
 
 func (b *binding) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d Pods bound one at a time\n\tkwok-dra\taim\n", b.newNodes)
-	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p50, ms\t%.1f\t<= 50 ms\n", pairs.Milliseconds(latencyQuantile(b.latencies, 0.5)))
-	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p95, ms\t%.1f\t\n", pairs.Milliseconds(latencyQuantile(b.latencies, 0.95)))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p50, ms\t%.1f\t<= 50 ms\n", pairs.Milliseconds(pairs.Quantile(b.latencies, 0.5)))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p95, ms\t%.1f\t\n", pairs.Milliseconds(pairs.Quantile(b.latencies, 0.95)))
 }

@@ -55,14 +55,6 @@ func TestComparisonFails(t *testing.T) {
 	require.EqualError(t, err, "round 1 of ours: broken")
 }
 
-func TestAt(t *testing.T) {
-	t.Parallel()
-	latencies := []time.Duration{40, 10, 30, 20}
-	require.EqualValues(t, 30, latencyQuantile(latencies, 0.5))
-	require.EqualValues(t, 40, latencyQuantile(latencies, 0.95))
-	require.EqualValues(t, 40, latencyQuantile(latencies, 1))
-}
-
 // TestLength: what is told before it starts is of all that is done.
 func TestLength(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,9 @@
 package pairs
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -17,6 +19,15 @@ func Order[T any](round int, ways []T) []T {
 		slices.Reverse(ordered)
 	}
 	return ordered
+}
+
+// Quantile returns the least value that a share of all, such as 0.99, are not above, or zero if there are none.
+func Quantile[T cmp.Ordered](values []T, share float64) T {
+	if len(values) == 0 {
+		return *new(T)
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 // Spread is the median of some rounds' figures, the least and the most.

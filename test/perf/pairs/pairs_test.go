@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,6 +15,18 @@ func TestOrder(t *testing.T) {
 	require.Equal(t, []string{"raw", "watching", "sidecar"}, Order(1, ways))
 	require.Equal(t, []string{"sidecar", "watching", "raw"}, Order(2, ways))
 	require.Equal(t, []string{"sidecar", "watching", "raw"}, ways, "what was given stays as it is")
+}
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	values := []time.Duration{40, 10, 30, 20}
+	require.EqualValues(t, 20, Quantile(values, 0.5), "half of all are not above it")
+	require.EqualValues(t, 30, Quantile(values, 0.51))
+	require.EqualValues(t, 40, Quantile(values, 0.95))
+	require.EqualValues(t, 40, Quantile(values, 1))
+	require.EqualValues(t, 10, Quantile(values, 0))
+	require.Equal(t, []time.Duration{40, 10, 30, 20}, values, "what was given stays as it is")
+	require.InDelta(t, 0, Quantile([]float64(nil), 0.5), 0)
 }
 
 func TestOf(t *testing.T) {
