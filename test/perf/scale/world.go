@@ -40,10 +40,13 @@ type size struct {
 
 // newWorld starts a control plane for fleets of up to that many nodes.
 func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
-	restore := func() {}
-	if nodes <= usualFleet { // the API server of a larger one would take more memory than a machine of 24 GiB has
-		restore = lazyCollector()
+	// More garbage takes less CPU, of which the control plane needs most. Beyond the usual fleet it would take more memory
+	// than a machine of 24 GiB has, and so would all slices once more, in the cache of a controller that has nothing to do.
+	garbage, controllers := "400", "*,-ttl-controller"
+	if nodes > usualFleet {
+		garbage, controllers = "50", controllers+",-device-taint-eviction-controller"
 	}
+	restore := setCollector(garbage)
 	c, err := cluster.Start(ctx, cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		// Pods are bound here: the scheduler, at its default limit of requests, would
@@ -59,7 +62,7 @@ func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 			// away for ten minutes, at its limit of requests.
 			cluster.APIServer: {"disable-admission-plugins=TaintNodesByCondition"},
 			// It would annotate all nodes for minutes, each time that there are many more.
-			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=*,-ttl-controller"},
+			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=" + controllers},
 		},
 		Output: os.Stderr,
 	})
@@ -74,12 +77,12 @@ func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 	return w, nil
 }
 
-// lazyCollector has the programs of the control plane that are started now take
-// more memory and less CPU, of which they need most.
-func lazyCollector() (restore func()) {
-	const name, percent = "GOGC", "400"
+// setCollector has the programs of the control plane that are started now collect their garbage when there is that much
+// of it, in percent of what is in use.
+func setCollector(percent string) (restore func()) {
+	const name = "GOGC"
 	before, set := os.LookupEnv(name)
-	_ = os.Setenv(name, percent) // without it, all is slower
+	_ = os.Setenv(name, percent) // without it, all is slower or larger
 	return func() {
 		if set {
 			_ = os.Setenv(name, before)
