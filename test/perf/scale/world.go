@@ -46,7 +46,7 @@ func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 	if nodes > usualFleet {
 		garbage, controllers = "50", controllers+",-device-taint-eviction-controller"
 	}
-	restore := setCollector(garbage)
+	restore := setVariable("GOGC", garbage)
 	c, err := cluster.Start(ctx, cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		// Pods are bound here: the scheduler, at its default limit of requests, would
@@ -77,12 +77,10 @@ func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 	return w, nil
 }
 
-// setCollector has the programs of the control plane that are started now collect their garbage when there is that much
-// of it, in percent of what is in use.
-func setCollector(percent string) (restore func()) {
-	const name = "GOGC"
+// setVariable sets an environment variable for the programs that are started until it is restored.
+func setVariable(name, value string) (restore func()) {
 	before, set := os.LookupEnv(name)
-	_ = os.Setenv(name, percent) // without it, all is slower or larger
+	_ = os.Setenv(name, value) // without it, all is slower or larger
 	return func() {
 		if set {
 			_ = os.Setenv(name, before)
@@ -132,8 +130,13 @@ func printProgress(what string, have, want int) {
 	fmt.Fprintf(os.Stderr, "    %d of %d %s\n", have, want, what)
 }
 
-// startSidecar starts a sidecar, which is ready when this returns.
+// startSidecar starts a sidecar, which is ready when this returns. It has the memory that docs/performance.md tells users to
+// give it for so many nodes.
 func (w *world) startSidecar(ctx context.Context, arguments ...string) (*sidecar.Process, error) {
+	const enough = 15_000 // for what the manifests set
+	if w.nodes > enough {
+		defer setVariable("GOMEMLIMIT", fmt.Sprintf("%dMiB", 200+15*(w.nodes-enough)/1000))()
+	}
 	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig, arguments...)
 }
 
