@@ -21,6 +21,7 @@ func All() []app.Extension {
 		servePodResources(views),
 		playComputeDomains(),
 		serveSecurely(),
+		warnOfMemoryLimit(),
 		sendNodeLoad(),
 		takeInventories(devices),
 		serveDeviceMetrics(views, devices),
