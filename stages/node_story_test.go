@@ -282,7 +282,7 @@ func TestConfigurationFollowsTheStages(t *testing.T) {
 	set, template := configuration(t, general.KwokDRAConfiguration), &devices.Template{}
 	requireState := func(p *nodePlayer, publish, retire bool) {
 		t.Helper()
-		node := lifecycle.NodeObject(p.object)
+		node := lifecycle.NewObject(p.object)
 		got, err := set.PublishWhen(template).Matches(t.Context(), node)
 		require.NoError(t, err)
 		require.Equal(t, publish, got)

@@ -60,7 +60,7 @@ func (s *sidecar) next() *deed {
 }
 
 func (s *sidecar) matches(selector *lifecycle.Selector) bool {
-	matched, err := selector.Matches(s.p.t.Context(), lifecycle.PodObject(s.p.object))
+	matched, err := selector.Matches(s.p.t.Context(), lifecycle.NewObject(s.p.object))
 	require.NoError(s.p.t, err)
 	return matched
 }

@@ -115,7 +115,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	// The API server returns Invalid for what a status may not contain for lack of permission.
 	isForbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if isForbidden || r.loop.NumRequeues(key) >= loop.FailuresBeforeEvent {
-		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
+		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(err))
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (r *podReconciler) reportMissingConfig(s *podSync) {
 	}
 	s.state.reportedPending = pending.Error()
 	r.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
+	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
 }
 
 // syncPod plans and applies until nothing is left to write: each write of the Pod's status returns the Pod
@@ -234,7 +234,7 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 	switch last := &s.state.unprepareEvent; next.Outcome {
 	case plan.PrepareFailed:
 		r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(failure))
+		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(failure))
 		delay := wait.Jitter(next.Wait, retryJitter)
 		retry := time.Now().Add(delay)
 		if s.isWaiting() {
@@ -247,7 +247,7 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 		s.state.memory.UnprepareFailed = true
 		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
 			*last = reportedFailure{failure.Error(), time.Now()}
-			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
+			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareFailureMessage(failure))
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
 		r.loop.AddAfter(s.key, next.Wait)

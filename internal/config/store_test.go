@@ -101,7 +101,7 @@ func TestConfigurationsAddUp(t *testing.T) {
 	require.Zero(t, defaults.BindingDelay)
 	require.Nil(t, defaults.FailWhen)
 	for name, selector := range map[string]*lifecycle.Selector{"prepareWhen": defaults.PrepareWhen, "unprepareWhen": defaults.UnprepareWhen} {
-		matched, err := selector.Matches(t.Context(), lifecycle.PodObject(&corev1.Pod{}))
+		matched, err := selector.Matches(t.Context(), lifecycle.NewObject(&corev1.Pod{}))
 		require.NoError(t, err)
 		require.True(t, matched, name)
 	}
@@ -111,7 +111,7 @@ func TestSelectorsOfASet(t *testing.T) {
 	t.Parallel()
 	matches := func(selector *lifecycle.Selector, status corev1.ConditionStatus) bool {
 		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
-		matched, err := selector.Matches(t.Context(), lifecycle.NodeObject(node))
+		matched, err := selector.Matches(t.Context(), lifecycle.NewObject(node))
 		require.NoError(t, err)
 		return matched
 	}

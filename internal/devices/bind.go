@@ -155,7 +155,7 @@ func (b *Bound) NewLookup(node *corev1.Node) *Lookup {
 			templates = append(templates, t)
 		}
 	}
-	object := lifecycle.NodeObject(node)
+	object := lifecycle.NewObject(node)
 	return &Lookup{
 		Node:      object,
 		templates: sync.OnceValue(func() map[string][]*Template { return SelectForNode(templates, node).ByDriver }),

@@ -22,7 +22,7 @@ func claimStatusOf(t testing.TB, claimStatus string) *ClaimStatus {
 // someAllocated is the device gpu-1 of the node n, allocated to the claim c.
 func someAllocated() *Allocated {
 	return &Allocated{
-		Node: lifecycle.NodeObject(newNode("n", map[string]string{"zone": "z1"})),
+		Node: lifecycle.NewObject(newNode("n", map[string]string{"zone": "z1"})),
 		Device: &resourcev1.Device{Name: "gpu-1", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 			"model": {StringValue: new("H100")},
 		}},
@@ -239,7 +239,7 @@ func FuzzClaimStatus(f *testing.F) {
 			other.Pods = nil
 		}
 		if !status.usesNode {
-			other.Node = lifecycle.NodeObject(newNode("other", nil))
+			other.Node = lifecycle.NewObject(newNode("other", nil))
 		}
 		again, err := status.Render(other)
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func FuzzRender(f *testing.F) {
 // renderOne makes the pools of a template that counts on the node.
 func renderOne(template *Template, node *corev1.Node) ([]Pool, error) {
 	if template.SharedPool() == "" {
-		return Pools([]*Template{template}, lifecycle.NodeObject(node))
+		return Pools([]*Template{template}, lifecycle.NewObject(node))
 	}
 	pool, err := template.NewSharedPool()
 	if err != nil {

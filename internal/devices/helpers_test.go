@@ -48,7 +48,7 @@ func newNode(name string, labels map[string]string) *corev1.Node {
 
 func render(t testing.TB, node *corev1.Node, templates ...*Template) []Pool {
 	t.Helper()
-	pools, err := Pools(templates, lifecycle.NodeObject(node))
+	pools, err := Pools(templates, lifecycle.NewObject(node))
 	require.NoError(t, err)
 	return pools
 }

@@ -61,7 +61,7 @@ func TestPoolsForNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pools, refusals, err := PoolsForNode(test.templates, lifecycle.NodeObject(newNode("n", nil)), nil)
+			pools, refusals, err := PoolsForNode(test.templates, lifecycle.NewObject(newNode("n", nil)), nil)
 			require.NoError(t, err)
 			require.Len(t, pools, 1)
 			require.Equal(t, test.want, deviceNames(pools[0].Devices))
@@ -83,7 +83,7 @@ func TestPoolsForNodeLeavesOtherPoolsAlone(t *testing.T) {
 	t.Parallel()
 	elsewhere := compile(t, "b.q", namedDevices("x")+"poolName: other-{{ .Node.metadata.name }}")
 	elsewhere.Origin = Origin{Document: "Config b", Created: time.Unix(2, 0)}
-	pools, refusals, err := PoolsForNode([]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "x"), elsewhere}, lifecycle.NodeObject(newNode("n", nil)), nil)
+	pools, refusals, err := PoolsForNode([]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "x"), elsewhere}, lifecycle.NewObject(newNode("n", nil)), nil)
 	require.NoError(t, err)
 	require.Len(t, refusals, 1)
 	require.Len(t, pools, 1)

@@ -278,11 +278,11 @@ func TestTemplatesOfOnePool(t *testing.T) {
 	t.Parallel()
 	with := func(name, spec string) *Template { return compile(t, name, "driver: d\n"+spec) }
 	counted := func(name string) string { return "devices: [{name: " + name + ", counters: {m: 1}}]" }
-	_, err := Pools([]*Template{with("a", "sharedCounters: [{name: x-counters, counters: {m: {value: 1}}}]\ndevices: [{name: w}]"), with("b", counted("x"))}, lifecycle.NodeObject(newNode("n", nil)))
+	_, err := Pools([]*Template{with("a", "sharedCounters: [{name: x-counters, counters: {m: {value: 1}}}]\ndevices: [{name: w}]"), with("b", counted("x"))}, lifecycle.NewObject(newNode("n", nil)))
 	require.EqualError(t, err, "template a and template b both have the counter set x-counters in pool n of driver d: rename one, or set poolName or priority; template b is left out on this node")
-	pools, err := Pools([]*Template{with("a", counted("x")), with("b", counted("w"))}, lifecycle.NodeObject(newNode("n", nil)))
+	pools, err := Pools([]*Template{with("a", counted("x")), with("b", counted("w"))}, lifecycle.NewObject(newNode("n", nil)))
 	require.NoError(t, err)
 	require.Len(t, pools[0].CounterSets, 2)
-	_, err = Pools([]*Template{with("a", "devices: [{name: x}]"), with("b", "skipNodeOperations: ['*']\ndevices: [{name: w}]")}, lifecycle.NodeObject(newNode("n", nil)))
+	_, err = Pools([]*Template{with("a", "devices: [{name: x}]"), with("b", "skipNodeOperations: ['*']\ndevices: [{name: w}]")}, lifecycle.NewObject(newNode("n", nil)))
 	require.EqualError(t, err, "template a and template b both say different things of skipNodeOperations in pool n of driver d: make them equal, or set poolName or priority; template b is left out on this node")
 }

@@ -81,11 +81,11 @@ func TestPools(t *testing.T) {
 func TestDuplicateDevicesNameBothTemplates(t *testing.T) {
 	t.Parallel()
 	templates := []*Template{compile(t, "first", namedDevices("x")), compile(t, "second", "driver: d\ndevices: [{name: w}, {name: x}]")}
-	_, err := Pools(templates, lifecycle.NodeObject(newNode("n", nil)))
+	_, err := Pools(templates, lifecycle.NewObject(newNode("n", nil)))
 	require.EqualError(t, err, "template first and template second both have the device x in pool n of driver d: rename one, or set poolName or priority; template second is left out on this node")
 
 	counted := compile(t, "counted", "driver: d\ndevices: [{name: x, count: 3}]")
-	_, err = Pools([]*Template{counted, compile(t, "plain", namedDevices("x-2"))}, lifecycle.NodeObject(newNode("n", nil)))
+	_, err = Pools([]*Template{counted, compile(t, "plain", namedDevices("x-2"))}, lifecycle.NewObject(newNode("n", nil)))
 	require.ErrorContains(t, err, "template counted and template plain both have the device x-2")
 }
 
@@ -204,7 +204,7 @@ func benchmarkPools(b *testing.B, spec string) {
 	node := realisticNode()
 	b.ReportAllocs()
 	for b.Loop() {
-		pools, err := Pools(templates, lifecycle.NodeObject(node))
+		pools, err := Pools(templates, lifecycle.NewObject(node))
 		if err != nil || len(pools[0].Devices) != 8 {
 			b.Fatal(pools, err)
 		}

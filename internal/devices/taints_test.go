@@ -26,7 +26,7 @@ func taint(key, value string, effect resourcev1.DeviceTaintEffect) resourcev1.De
 }
 
 func parseTaints(text string) (Taints, error) {
-	return TaintsOf(lifecycle.NodeObject(annotated(text)))
+	return TaintsOf(lifecycle.NewObject(annotated(text)))
 }
 
 func TestParseTaints(t *testing.T) {
@@ -182,13 +182,13 @@ func TestTaintsOfADeviceAreLimited(t *testing.T) {
 	}
 	require.Len(t, render(t, annotated(strings.Join(entries, ",")), template)[0].Devices[0].Taints, 16)
 	require.Len(t, render(t, annotated(strings.Join(entries, ",")+",a:own=v:NoSchedule"), template)[0].Devices[0].Taints, 16, "one takes another's place")
-	_, err := Pools([]*Template{template}, lifecycle.NodeObject(annotated(strings.Join(entries, ",")+",a:more:None")))
+	_, err := Pools([]*Template{template}, lifecycle.NewObject(annotated(strings.Join(entries, ",")+",a:more:None")))
 	require.EqualError(t, err, "annotation dra.kwok.x-k8s.io/device-taints: device a of driver d has more than 16 taints, those of its template counted")
 }
 
 func TestPoolsRefuseABadAnnotation(t *testing.T) {
 	t.Parallel()
-	_, err := Pools([]*Template{compile(t, "t", namedDevices("a"))}, lifecycle.NodeObject(annotated("a")))
+	_, err := Pools([]*Template{compile(t, "t", namedDevices("a"))}, lifecycle.NewObject(annotated("a")))
 	require.ErrorContains(t, err, `annotation dra.kwok.x-k8s.io/device-taints: entry "a": must be`)
 }
 
@@ -213,7 +213,7 @@ func TestMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			taints, err := TaintsOf(lifecycle.NodeObject(annotated(test.text)))
+			taints, err := TaintsOf(lifecycle.NewObject(annotated(test.text)))
 			require.NoError(t, err)
 			held := map[string]error{}
 			if test.held != "" {

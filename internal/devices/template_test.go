@@ -196,7 +196,7 @@ func TestRenderErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Pools([]*Template{compile(t, "mine", test.spec)}, lifecycle.NodeObject(newNode("n1", nil)))
+			_, err := Pools([]*Template{compile(t, "mine", test.spec)}, lifecycle.NewObject(newNode("n1", nil)))
 			require.ErrorContains(t, err, "render template mine: ")
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "\n")
@@ -213,7 +213,7 @@ devices:
 - name: nic
 - {name: gpu, count: 3, attributes: {x: {int: "{{ if .Node.metadata.name | and (lt .Index 2) }}1{{ end }}"}}}
 `)
-	_, err := Pools([]*Template{compiled}, lifecycle.NodeObject(newNode("n1", nil)))
+	_, err := Pools([]*Template{compiled}, lifecycle.NewObject(newNode("n1", nil)))
 	require.EqualError(t, err, `render template mine: device gpu-2: spec.devices[1].attributes[x]: Invalid value: "": must be an integer of 64 bits, for example 42`)
 }
 
@@ -256,7 +256,7 @@ func TestRenderShares(t *testing.T) {
 	for i := range 8 {
 		running.Go(func() {
 			for range 10 {
-				got, err := Pools(templates, lifecycle.NodeObject(nodes[i%2]))
+				got, err := Pools(templates, lifecycle.NewObject(nodes[i%2]))
 				if diff := cmp.Diff(want[i%2][0].Devices, got[0].Devices); diff != "" || err != nil {
 					t.Errorf("node %d: %s %v", i%2, diff, err)
 				}
@@ -303,7 +303,7 @@ func FuzzTemplate(f *testing.F) {
 	}
 	f.Add(`{{ range 9223372036854775807 }}{{ end }}`)
 	f.Add(`{{ repeat 100000 "x" }}`)
-	node := lifecycle.NodeObject(newNode("n", map[string]string{"a": "b"}))
+	node := lifecycle.NewObject(newNode("n", map[string]string{"a": "b"}))
 	f.Fuzz(func(t *testing.T, value string) {
 		template := source(t, "t", "driver: d\ndevices: [{name: gpu, count: 2, attributes: {a: x, b: 'b{{ .Index }}'}}]")
 		attribute := template.Spec.Devices[0].Attributes["a"]

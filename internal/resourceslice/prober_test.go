@@ -55,7 +55,7 @@ func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Po
 	t.Helper()
 	var all []devices.Pool
 	for _, templates := range devices.SelectForNode(store.Current().Templates, node).ByDriver {
-		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NewObject(node), nil)
 		require.NoError(t, err)
 		require.Empty(t, refusals)
 		all = append(all, pools...)

@@ -75,7 +75,7 @@ type Rendered struct {
 // render pools that nodes share: they are no part of a Node.
 func (r *Renderer) Render(ctx context.Context, node *corev1.Node, pods ...*corev1.Pod) (Rendered, error) {
 	rendered := Rendered{}
-	object := lifecycle.NodeObject(node)
+	object := lifecycle.NewObject(node)
 	bound := devices.Bind(r.templates, node, driverpods.ListStarted(node, pods).BindTemplate)
 	errs := slices.Collect(maps.Values(bound.Failed))
 	byDriver := devices.SelectForNode(bound.Templates, node).ByDriver

@@ -209,7 +209,7 @@ func TestCheckPasses(t *testing.T) {
 // TestFailureMessage: the event reads as the kubelet's.
 func TestFailureMessage(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, EventMessage(Failed(ReasonNotAllocated, "ResourceClaim %s: not allocated", "c")),
+	require.EqualError(t, FailureMessage(Failed(ReasonNotAllocated, "ResourceClaim %s: not allocated", "c")),
 		"Failed to prepare dynamic resources: prepare dynamic resources: ResourceClaim c: not allocated")
 }
 

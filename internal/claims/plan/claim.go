@@ -199,7 +199,7 @@ func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, 
 	}
 	failure := ""
 	for _, pod := range unbound {
-		fails, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+		fails, err := v.Set.FailWhen.Matches(ctx, lifecycle.NewObject(pod))
 		if err != nil {
 			return plan, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}

@@ -174,7 +174,7 @@ func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 
 // planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it waits.
 func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	prepares, object := false, lifecycle.PodObject(v.Pod)
+	prepares, object := false, lifecycle.NewObject(v.Pod)
 	fails, err := v.Set.FailWhen.Matches(ctx, object)
 	if err == nil && !fails {
 		prepares, err = v.Set.PrepareWhen.Matches(ctx, object)
@@ -307,7 +307,7 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 	isPrepared, matched := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue, v.Set.Faithful || facts.IsTerminal(v.Pod)
 	showsStatus := isPrepared && v.Set.Faithful
 	if showsStatus {
-		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
+		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.NewObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
 		}
 	}

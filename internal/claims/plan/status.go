@@ -176,12 +176,12 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 	return statuses
 }
 
-// EventMessage is the kubelet's message for a failure to prepare.
-func EventMessage(err error) error {
+// FailureMessage is what the kubelet's event says of a failure to prepare.
+func FailureMessage(err error) error {
 	return fmt.Errorf("Failed to prepare dynamic resources: prepare dynamic resources: %s", strings.TrimSpace(err.Error()))
 }
 
-// UnprepareEventMessage is the event message for a failure to unprepare. The kubelet only logs such a failure.
-func UnprepareEventMessage(err error) error {
+// UnprepareFailureMessage is the event message for a failure to unprepare. The kubelet only logs such a failure.
+func UnprepareFailureMessage(err error) error {
 	return fmt.Errorf("Failed to unprepare dynamic resources: unprepare dynamic resources: %s; the Pod is kept until its driver is back, its claims are deallocated, or it is deleted by force", strings.TrimSpace(err.Error()))
 }

@@ -197,7 +197,7 @@ func (t *Target) completeTarget(known *Known) error {
 		return fmt.Errorf("one node cannot have all of %s: templates %s and %s are both for driver %s, and the one with the higher priority counts: leave out one of them", t.Name, hidden.Name, by.Name, hidden.Driver)
 	}
 	for _, driver := range slices.Sorted(maps.Keys(selected.ByDriver)) {
-		pools, refusals, err := devices.PoolsForNode(selected.ByDriver[driver], lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(selected.ByDriver[driver], lifecycle.NewObject(node), nil)
 		if err != nil {
 			return fmt.Errorf("make the pool of driver %s for a node of %s: %w", driver, t.Name, err)
 		}

@@ -146,7 +146,7 @@ func TestBindFails(t *testing.T) {
 func TestRenderForDriverPod(t *testing.T) {
 	t.Parallel()
 	bound := devices.Bind([]*devices.Template{compile(t, "chart", chartSpec)}, node, podsOf(plugin("a", "d")).BindTemplate)
-	pools, refusals, err := devices.PoolsForNode(bound.Templates, lifecycle.NodeObject(node), nil)
+	pools, refusals, err := devices.PoolsForNode(bound.Templates, lifecycle.NewObject(node), nil)
 	require.NoError(t, err)
 	require.Empty(t, refusals)
 	require.Equal(t, "d", pools[0].Driver)

@@ -40,7 +40,7 @@ func bindWith(t *testing.T, template *devices.Template, count string) (*devices.
 // poolOf is the only pool of a template on the node.
 func poolOf(t *testing.T, template *devices.Template) devices.Pool {
 	t.Helper()
-	pools, refused, err := devices.PoolsForNode([]*devices.Template{template}, lifecycle.NodeObject(node), nil)
+	pools, refused, err := devices.PoolsForNode([]*devices.Template{template}, lifecycle.NewObject(node), nil)
 	require.NoError(t, err)
 	require.Empty(t, refused)
 	require.Len(t, pools, 1)

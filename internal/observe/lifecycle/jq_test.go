@@ -86,7 +86,7 @@ func wideNode() *corev1.Node {
 // TestJQTakesLittle: what is left of jq takes some bytes for each step, whatever
 // the object.
 func TestJQTakesLittle(t *testing.T) {
-	object := NodeObject(wideNode())
+	object := NewObject(wideNode())
 	_, err := object.Decoded()
 	require.NoError(t, err)
 	for _, expression := range []string{
@@ -144,7 +144,7 @@ func TestJQSupported(t *testing.T) {
 	} {
 		compiled, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
 		require.Empty(t, errs, expression)
-		matched, err := compiled.Matches(t.Context(), NodeObject(nodes["not ready"]))
+		matched, err := compiled.Matches(t.Context(), NewObject(nodes["not ready"]))
 		require.NoError(t, err, expression)
 		require.Equal(t, want, matched, expression)
 	}

@@ -40,7 +40,7 @@ func TestEndless(t *testing.T) {
 	} {
 		compiled, errs := CompileForNode(matching(test.expression), path)
 		require.Empty(t, errs, name)
-		_, err := compiled.Matches(t.Context(), NodeObject(test.node))
+		_, err := compiled.Matches(t.Context(), NewObject(test.node))
 		require.EqualError(t, err, "evaluate spec.publishWhen: "+test.want, name)
 	}
 }
@@ -67,7 +67,7 @@ func TestCostlySteps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			compiled, errs := CompileForNode(matching(jqOf(expression, "In", "true")), path)
 			require.Empty(t, errs, expression)
-			matched, err := compiled.Matches(t.Context(), NodeObject(large))
+			matched, err := compiled.Matches(t.Context(), NewObject(large))
 			if ends {
 				require.ErrorIs(t, err, errEndless, expression)
 				return
@@ -83,7 +83,7 @@ func TestCostlySteps(t *testing.T) {
 func TestClockOfSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStepLimit(t.Context())
+		s := &stepLimit{t.Context(), jqSteps, time.Now().Add(evaluationTimeout)}
 		time.Sleep(evaluationTimeout + time.Second) // of the bubble's clock
 		for range jqStepsUntimed {
 			s.Done()
@@ -103,7 +103,7 @@ func TestLoopsOfCELEnd(t *testing.T) {
 	require.Empty(t, errs)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	_, err := compiled.Matches(ended, NodeObject(&corev1.Node{}))
+	_, err := compiled.Matches(ended, NewObject(&corev1.Node{}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -129,7 +129,7 @@ func TestWithinLimits(t *testing.T) {
 	} {
 		compiled, errs := CompileForNode(matching(expression), path)
 		require.Empty(t, errs)
-		matched, err := compiled.Matches(t.Context(), NodeObject(large))
+		matched, err := compiled.Matches(t.Context(), NewObject(large))
 		require.NoError(t, err)
 		require.True(t, matched)
 	}
@@ -143,7 +143,7 @@ func BenchmarkMatches(b *testing.B) {
 	} {
 		compiled, errs := CompileForNode(matching(expression), path)
 		require.Empty(b, errs)
-		object := NodeObject(nodes["ready"])
+		object := NewObject(nodes["ready"])
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -24,21 +24,12 @@ type Object struct {
 	Decoded func() (any, error)
 }
 
-// NodeObject wraps a Node. Do not change the Node afterwards.
-func NodeObject(node *corev1.Node) *Object {
-	return newObject("node", node)
-}
-
-// PodObject wraps a Pod. Do not change the Pod afterwards.
-func PodObject(pod *corev1.Pod) *Object {
-	return newObject("pod", pod)
-}
-
-func newObject(kind string, typed metav1.Object) *Object {
+// NewObject wraps a Node or a Pod. Do not change it afterwards.
+func NewObject(typed metav1.Object) *Object {
 	return &Object{typed, sync.OnceValues(func() (any, error) {
 		decoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		if err != nil {
-			return nil, fmt.Errorf("decode %s %s: %w", kind, typed.GetName(), err)
+			return nil, fmt.Errorf("decode %T %s: %w", typed, typed.GetName(), err)
 		}
 		return toJSONNumbers(decoded), nil
 	})}

@@ -36,7 +36,7 @@ func TestDecoded(t *testing.T) {
 			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}, HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")},
 		}}}},
 	}}
-	for object, typed := range map[*Object]any{NodeObject(node): node, NodeObject(&corev1.Node{}): &corev1.Node{}, PodObject(pod): pod} {
+	for object, typed := range map[*Object]any{NewObject(node): node, NewObject(&corev1.Node{}): &corev1.Node{}, NewObject(pod): pod} {
 		encoded, err := json.Marshal(typed)
 		require.NoError(t, err)
 		decoder := json.NewDecoder(bytes.NewReader(encoded))

@@ -138,7 +138,7 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	within := newStepLimit(ctx)
+	within := &stepLimit{ctx, jqSteps, time.Now().Add(evaluationTimeout)}
 	for _, requirement := range s.requirements {
 		matched, err := requirement.Matches(within, decoded) //nolint:contextcheck // it is within ctx
 		if err == nil && within.left < 0 {
@@ -206,10 +206,6 @@ type stepLimit struct {
 	context.Context
 	left     int
 	deadline time.Time
-}
-
-func newStepLimit(ctx context.Context) *stepLimit {
-	return &stepLimit{ctx, jqSteps, time.Now().Add(evaluationTimeout)}
 }
 
 var closedChannel = func() <-chan struct{} {

@@ -109,7 +109,7 @@ func TestMatchesAsKwok(t *testing.T) {
 				compiled, errs := CompileForNode(source.DeepCopy(), path)
 				require.Empty(t, errs)
 				want, wantErr := matchesInKwok(t, source, node)
-				got, err := compiled.Matches(t.Context(), NodeObject(node))
+				got, err := compiled.Matches(t.Context(), NewObject(node))
 				require.Equal(t, want, got)
 				require.Equal(t, wantErr == nil, err == nil, "kwok: %v, here: %v", wantErr, err)
 				if err != nil {
@@ -139,7 +139,7 @@ func TestSelectorsTellNodesApart(t *testing.T) {
 		require.Empty(t, errs)
 		got := map[string]bool{}
 		for _, node := range nodes {
-			matched, err := compiled.Matches(t.Context(), NodeObject(node))
+			matched, err := compiled.Matches(t.Context(), NewObject(node))
 			switch {
 			case err != nil:
 				got["error"] = true
@@ -164,7 +164,7 @@ func TestNilSelectorMatchesNothing(t *testing.T) {
 	t.Parallel()
 	var none *Selector
 	for _, node := range nodes {
-		matched, err := none.Matches(t.Context(), NodeObject(node))
+		matched, err := none.Matches(t.Context(), NewObject(node))
 		require.NoError(t, err)
 		require.False(t, matched)
 	}
@@ -227,7 +227,7 @@ func TestSelectorIsShared(t *testing.T) {
 	t.Parallel()
 	compiled, errs := CompileForNode(matching(jqOf(readyStatus, "In", "True"), celOf(`self.metadata.name == "n2"`)), path)
 	require.Empty(t, errs)
-	object := NodeObject(nodes["ready"])
+	object := NewObject(nodes["ready"])
 	var running sync.WaitGroup
 	for range 8 {
 		running.Go(func() {
@@ -249,9 +249,9 @@ func TestSelectorIsShared(t *testing.T) {
 	running.Wait()
 }
 
-func TestNodeObject(t *testing.T) {
+func TestNewObject(t *testing.T) {
 	t.Parallel()
-	object := NodeObject(nodes["named"])
+	object := NewObject(nodes["named"])
 	require.Equal(t, "n1", object.GetName())
 	first, err := object.Decoded()
 	require.NoError(t, err)
@@ -283,7 +283,7 @@ func FuzzCompile(f *testing.F) {
 		compiled, errs := CompileForNode(matching(jqOf(text, "Exists"), celOf(text)), path)
 		require.Len(t, compiled.requirements, 1-count(errs, "matchExpressions[0]"))
 		require.Len(t, compiled.programs, 1-count(errs, "matchExpressions[1]"))
-		_, _ = compiled.Matches(t.Context(), NodeObject(nodes["not ready"]))
+		_, _ = compiled.Matches(t.Context(), NewObject(nodes["not ready"]))
 	})
 }
 

@@ -97,7 +97,7 @@ type nodePlan struct {
 
 // DesiredPools plans the pools of a node. A problem with one driver's templates does not touch the others.
 func DesiredPools(ctx context.Context, v *View) Desired {
-	n := &nodePlan{View: v, object: lifecycle.NodeObject(v.Node), bound: devices.Bind(v.Set.Templates, v.Node, v.Pods)}
+	n := &nodePlan{View: v, object: lifecycle.NewObject(v.Node), bound: devices.Bind(v.Set.Templates, v.Node, v.Pods)}
 	if v.Previous.nodeUID == v.Node.UID {
 		n.previous = v.Previous
 	}
@@ -159,9 +159,12 @@ func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devic
 		pool := &pools[i]
 		// A pool counts as published if it should have existed a moment ago, even if someone has deleted its last slice
 		// since, or, after a restart, if any slice of it exists. Slices of another node of the same name have other
-		// names.
-		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) ||
-			slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return hasSliceName(o, n.Node, pool) })
+		// names: the hash in the name of a slice goes with the index that it begins with.
+		isPublished := slices.Contains(n.previous.pools, poolIDOf(pool)) || slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool {
+			var index int
+			_, err := fmt.Sscanf(o.GetName(), "%05x-", &index)
+			return err == nil && o.PoolID == poolIDOf(pool) && sliceName(n.Node, pool, index) == o.GetName()
+		})
 		// What a driver Pod publishes is unknown until it is Ready.
 		isStarting := slices.ContainsFunc(pool.Templates, func(t *devices.Template) bool { return !t.Pod.Ready })
 		exists, err := shouldExist(ctx, n.Set, n.object, pool.Templates, isPublished || isStarting)
@@ -274,7 +277,7 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 	if !slices.Contains(devices.SelectForNode(set.Templates, node).ByDriver[t.Driver], t) {
 		return false, nil
 	}
-	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, isPublished)
+	return shouldExist(ctx, set, lifecycle.NewObject(node), []*devices.Template{t}, isPublished)
 }
 
 // shouldExist reports whether a pool should exist. A pool of several templates is published when publishWhen of each

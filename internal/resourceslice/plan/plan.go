@@ -163,14 +163,6 @@ func sliceName(node *corev1.Node, pool *devices.Pool, index int) string {
 	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
 }
 
-// hasSliceName reports whether a slice has a name that sliceName gives slices of the pool: its hash goes with the index
-// that it begins with.
-func hasSliceName(slice *facts.Slice, node *corev1.Node, pool *devices.Pool) bool {
-	var index int
-	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
-	return err == nil && slice.PoolID == poolIDOf(pool) && sliceName(node, pool, index) == slice.GetName()
-}
-
 // addPool plans one pool by the rules of the upstream resourceslice controller (syncPool in
 // k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name, but not those of an old generation. The
 // names of those that match are added to matched.

@@ -170,7 +170,7 @@ func (b *builtProfiles) poolsOf(t *testing.T, labels map[string]string) []device
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "uid", Labels: labels}}
 	var all []devices.Pool
 	for _, templates := range devices.SelectForNode(devices.Bind(b.set.Templates, node, nil).Templates, node).ByDriver {
-		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NewObject(node), nil)
 		require.NoError(t, err, "node with the labels %v", labels)
 		require.Empty(t, refusals)
 		all = append(all, pools...)

@@ -135,7 +135,7 @@ func (p *profile) wantedPools(name string) []devices.Pool {
 	require.NoError(p, err)
 	var all []devices.Pool
 	for _, templates := range devices.SelectForNode(p.set.Templates, node).ByDriver {
-		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NewObject(node), nil)
 		require.NoError(p, err)
 		require.Empty(p, refusals)
 		all = append(all, pools...)

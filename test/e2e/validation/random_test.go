@@ -158,7 +158,7 @@ func decodeOne(document []byte) (*config.Set, error) {
 func poolsOf(set *config.Set, node *corev1.Node) ([]devices.Pool, error) {
 	var all []devices.Pool
 	for _, templates := range devices.SelectForNode(set.Templates, node).ByDriver {
-		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(templates, lifecycle.NewObject(node), nil)
 		if len(refusals) > 0 {
 			err = refusals[0].Err
 		}

@@ -45,7 +45,7 @@ func someContainer() *container {
 		ConsumedCapacity: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse("10Gi")},
 	}
 	return &container{
-		Node:  lifecycle.NodeObject(node),
+		Node:  lifecycle.NewObject(node),
 		Claim: claimData{Object: devices.Object{Name: "c", Namespace: "default", UID: "uid-of-c"}, AdminAccess: true},
 		Pod:   devices.Object{Name: "p", Namespace: "default", UID: "uid-of-p"}, Config: []runtime.RawExtension{{Raw: []byte(`{"sharing": "MPS"}`)}},
 		Device: device, Result: result, Request: "gpu", Devices: []deviceData{{device, result}},

@@ -70,10 +70,10 @@ func (s *Sidecar) ForecastPreparation(ctx context.Context, pod *corev1.Pod) (now
 	node = node.DeepCopy()
 	lifecycle.Slim(node) // as the sidecar sees it
 	v := s.podViewOf(pod, node)
-	fail, err := s.set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+	fail, err := s.set.FailWhen.Matches(ctx, lifecycle.NewObject(pod))
 	prepare := false
 	if err == nil && !fail {
-		prepare, err = s.set.PrepareWhen.Matches(ctx, lifecycle.PodObject(pod))
+		prepare, err = s.set.PrepareWhen.Matches(ctx, lifecycle.NewObject(pod))
 	}
 	switch {
 	case err != nil:
@@ -244,7 +244,7 @@ func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *
 			lines = append(lines, fmt.Sprintf("template %s does not select the node: %s", t.Name, unselected[0].Miss))
 			continue
 		}
-		if matches, err := s.set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
+		if matches, err := s.set.PublishWhen(t).Matches(ctx, lifecycle.NewObject(node)); err != nil {
 			lines = append(lines, err.Error())
 		} else if !matches {
 			lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))

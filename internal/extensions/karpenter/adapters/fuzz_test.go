@@ -84,7 +84,7 @@ func requireSound(t *testing.T, adapted *config.Adapted, err error) {
 		names[template.Name] = true
 		compiled, errs := devices.Compile(template)
 		require.Empty(t, errs)
-		_, _, err := devices.PoolsForNode([]*devices.Template{compiled}, lifecycle.NodeObject(newNode("kwok-node")), nil)
+		_, _, err := devices.PoolsForNode([]*devices.Template{compiled}, lifecycle.NewObject(newNode("kwok-node")), nil)
 		require.NoError(t, err)
 	}
 }

@@ -41,7 +41,7 @@ func pools(t testing.TB, node *corev1.Node, templates ...v1alpha1.ResourcePoolTe
 	}
 	found := map[string]devices.Pool{}
 	for _, chosen := range devices.SelectForNode(compiled, node).ByDriver {
-		made, refusals, err := devices.PoolsForNode(chosen, lifecycle.NodeObject(node), nil)
+		made, refusals, err := devices.PoolsForNode(chosen, lifecycle.NewObject(node), nil)
 		if len(refusals) > 0 {
 			err = refusals[0].Err
 		}

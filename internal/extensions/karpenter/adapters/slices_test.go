@@ -53,7 +53,7 @@ func published(t *testing.T, name string, adapt func(text string) (*config.Adapt
 	}
 	var made []*resourcev1.ResourceSlice
 	for _, chosen := range devices.SelectForNode(templates, node).ByDriver {
-		pools, refusals, err := devices.PoolsForNode(chosen, lifecycle.NodeObject(node), nil)
+		pools, refusals, err := devices.PoolsForNode(chosen, lifecycle.NewObject(node), nil)
 		require.NoError(t, err)
 		require.Empty(t, refusals)
 		fitted, err := features.Fit(t.Context(), resourceslice.NewProber(fake.NewClientset()), pools)
