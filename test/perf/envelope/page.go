@@ -46,10 +46,8 @@ func writePage(path string, files []string) error {
 // pageHead says what all reports have in common.
 const pageHead = `# The envelope of DRA
 
-<!-- Written by "make envelope-page". Do not edit. -->
-
 How the control plane of Kubernetes copes with more of everything that dynamic resource allocation (DRA) has: one dimension at a time is enlarged from a base point. ` +
-	"`make envelope`" + ` measures it on your machine, and ` + "`make envelope AGAINST=1.35`" + ` compares two versions of Kubernetes and fails if the newer one is worse.
+	"`make envelope`" + ` measures it on your machine, and ` + "`make envelope AGAINST=1.35`" + ` compares two versions of Kubernetes and fails if the newer one is worse. ` + "`make envelope-page`" + ` wrote this page.
 
 ## How to read the figures
 
