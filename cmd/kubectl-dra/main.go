@@ -3,11 +3,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -18,7 +15,7 @@ import (
 
 func main() {
 	reading.SetMemoryBudget()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.ContextOfSignals()
 	command := kubectldra.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	command.SetArgs(kubectldra.ArgumentsOf(os.Args))
 	err := command.ExecuteContext(ctx)

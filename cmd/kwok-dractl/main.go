@@ -3,18 +3,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.ContextOfSignals()
 	command := dractl.New(cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	err := command.ExecuteContext(ctx)
 	stop()
