@@ -37,16 +37,8 @@ func ReadCPUTime() CPUTime {
 		{Name: "/cpu/classes/gc/pause:cpu-seconds"},
 	}
 	metrics.Read(samples)
-	var t CPUTime
-	for i, sample := range samples {
-		took := time.Duration(sample.Value.Float64() * float64(time.Second))
-		if i == 0 {
-			t.Working = took
-		} else {
-			t.Collecting += took
-		}
-	}
-	return t
+	took := func(i int) time.Duration { return time.Duration(samples[i].Value.Float64() * float64(time.Second)) }
+	return CPUTime{Working: took(0), Collecting: took(1) + took(2) + took(3)}
 }
 
 // Warn logs, until ctx ends, each time that the garbage collector begins to take most of the CPU. Without a limit it does
@@ -66,7 +58,7 @@ func Warn(ctx context.Context, read func() CPUTime) {
 		case <-ticker.C:
 		}
 		now := read()
-		share, isTooMuch := assess(before, now)
+		share, isTooMuch := collectorShare(before, now)
 		if isTooMuch && !wasTooMuch {
 			klog.FromContext(ctx).Info("Garbage collection takes most of the CPU: raise GOMEMLIMIT", "share", fmt.Sprintf("%.0f %%", 100*share), "limitMiB", limit>>20)
 		}
@@ -74,8 +66,8 @@ func Warn(ctx context.Context, read func() CPUTime) {
 	}
 }
 
-// assess returns the collector's share of the CPU time between two looks, and whether that is too much.
-func assess(before, now CPUTime) (share float64, isTooMuch bool) {
+// collectorShare returns the collector's share of the CPU time between two looks, and whether that is too much.
+func collectorShare(before, now CPUTime) (share float64, isTooMuch bool) {
 	collecting, working := now.Collecting-before.Collecting, now.Working-before.Working
 	if collecting+working < leastCPU {
 		return 0, false

@@ -22,7 +22,10 @@ func TestOnCluster(t *testing.T) {
 	e := &envelope{subjects: subjects, rounds: 2, progress: os.Stderr, points: map[shape]point{}}
 	w, err := startWorld(ctx, subjects[0], nil, os.Stderr)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.stop()) })
+	t.Cleanup(func() {
+		require.NoError(t, w.stopBeside())
+		w.cluster.StopAfter(t)
+	})
 
 	only := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	require.NoError(t, e.choose(regexp.MustCompile("")))

@@ -118,7 +118,7 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string]
 	var worlds []*world
 	defer func() {
 		for _, w := range worlds {
-			err = errors.Join(err, w.stop())
+			err = errors.Join(err, w.stopCluster())
 		}
 	}()
 	for _, subject := range e.subjects {

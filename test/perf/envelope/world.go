@@ -102,19 +102,21 @@ func startWorld(ctx context.Context, of subject, programs map[string]string, out
 	w := &world{subject: of, cluster: c}
 	ctx, w.stopWatching = context.WithCancel(ctx)
 	if err := w.prepareCluster(ctx); err != nil {
-		return nil, errors.Join(err, w.stop())
+		return nil, errors.Join(err, w.stopCluster())
 	}
 	return w, nil
 }
 
-// stop stops the cluster, and what runs beside it.
-func (w *world) stop() error {
+// stopCluster stops the cluster, and what runs beside it.
+func (w *world) stopCluster() error { return errors.Join(w.stopBeside(), w.cluster.Stop()) }
+
+// stopBeside stops what runs beside the cluster.
+func (w *world) stopBeside() error {
 	w.stopWatching()
-	var err error
-	if w.sidecar != nil {
-		err = w.sidecar.Stop()
+	if w.sidecar == nil {
+		return nil
 	}
-	return errors.Join(err, w.cluster.Stop())
+	return w.sidecar.Stop()
 }
 
 // prepareCluster creates what all points need.
