@@ -114,22 +114,21 @@ func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, 
 	defaulted := *document
 	defaults.SetKwokDRAConfiguration(&defaulted)
 	spec := &defaulted.Spec
-	type compiler func(*kwokv1alpha1.StageSelector, *field.Path) (*lifecycle.Selector, field.ErrorList)
 	var errs field.ErrorList
-	compiled := func(name string, source *kwokv1alpha1.StageSelector, compile compiler) *lifecycle.Selector {
+	compiled := func(name string, source *kwokv1alpha1.StageSelector, kind *lifecycle.Environment) *lifecycle.Selector {
 		if source == nil {
 			return nil
 		}
-		selector, problems := compile(source, field.NewPath("spec", name))
+		selector, problems := kind.CompileSelector(source, field.NewPath("spec", name))
 		errs = append(errs, problems...)
 		return selector
 	}
 	return &Configuration{
-		publishWhen:   compiled("publishWhen", spec.PublishWhen, lifecycle.CompileForNode),
-		retireWhen:    compiled("retireWhen", spec.RetireWhen, lifecycle.CompileForNode),
-		PrepareWhen:   compiled("prepareWhen", spec.PrepareWhen, lifecycle.CompileForPod),
-		FailWhen:      compiled("failWhen", spec.FailWhen, lifecycle.CompileForPod),
-		UnprepareWhen: compiled("unprepareWhen", spec.UnprepareWhen, lifecycle.CompileForPod),
+		publishWhen:   compiled("publishWhen", spec.PublishWhen, lifecycle.NodeCEL),
+		retireWhen:    compiled("retireWhen", spec.RetireWhen, lifecycle.NodeCEL),
+		PrepareWhen:   compiled("prepareWhen", spec.PrepareWhen, lifecycle.PodCEL),
+		FailWhen:      compiled("failWhen", spec.FailWhen, lifecycle.PodCEL),
+		UnprepareWhen: compiled("unprepareWhen", spec.UnprepareWhen, lifecycle.PodCEL),
 		Faithful:      spec.PodStatus == v1alpha1.PodStatusFaithful,
 		RetryInterval: spec.RetryInterval.Duration,
 		BindingDelay:  spec.BindingDelay.Duration,
@@ -139,7 +138,7 @@ func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, 
 }
 
 // everything is the empty selector, which matches every object.
-var everything, _ = lifecycle.CompileForNode(&kwokv1alpha1.StageSelector{}, field.NewPath("publishWhen"))
+var everything, _ = lifecycle.NodeCEL.CompileSelector(&kwokv1alpha1.StageSelector{}, field.NewPath("publishWhen"))
 
 // Published returns a copy of the set whose PublishWhen matches every object.
 func (s *Set) Published() *Set {

@@ -95,11 +95,11 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		more = append(more, part.compile(t)...)
 	}
 	if selector := source.Spec.PublishWhen; selector != nil {
-		t.PublishWhen, problems = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
+		t.PublishWhen, problems = lifecycle.NodeCEL.CompileSelector(selector, path.Child("publishWhen"))
 		more = append(more, problems...)
 	}
 	if selector := source.Spec.RetireWhen; selector != nil {
-		t.RetireWhen, problems = lifecycle.CompileForNode(selector, path.Child("retireWhen"))
+		t.RetireWhen, problems = lifecycle.NodeCEL.CompileSelector(selector, path.Child("retireWhen"))
 		more = append(more, problems...)
 	}
 	if t.NodeSelector != nil {

@@ -34,7 +34,7 @@ func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 	if stage.Spec.Selector == nil {
 		c.errs = append(c.errs, field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
 	} else {
-		_, errs := lifecycle.CompileForStage(stage.Spec.Selector, spec.Child("selector"), c.kind.cel)
+		_, errs := c.kind.cel.CompileForStage(stage.Spec.Selector, spec.Child("selector"))
 		c.errs = append(c.errs, errs...)
 	}
 	c.checkExpression(stage.Spec.WeightFrom, spec.Child("weightFrom"))

@@ -64,7 +64,7 @@ func TestJQThatGrowsIsRefused(t *testing.T) {
 		strings.Repeat("(", 5001) + "." + strings.Repeat(")", 5001):         "is longer than 10000 characters",
 	} {
 		requireLittle(t, expression, func() {
-			_, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
+			_, errs := NodeCEL.CompileSelector(matching(jqOf(expression, "Exists")), path)
 			require.Len(t, errs, 1, expression)
 			require.Equal(t, "spec.publishWhen.matchExpressions[0]", errs[0].Field)
 			require.Equal(t, expression, errs[0].BadValue)
@@ -103,7 +103,7 @@ func TestJQTakesLittle(t *testing.T) {
 		`.metadata.annotations | map(select(length > 3 and test("^v.*e$"))) | length`,
 		`.metadata.annotations | to_entries | map(to_entries) | map(to_entries) | length`,
 	} {
-		compiled, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(jqOf(expression, "Exists")), path)
 		require.Empty(t, errs, expression)
 		requireLittle(t, expression, func() {
 			if _, err := compiled.Matches(t.Context(), object); err != nil {
@@ -142,7 +142,7 @@ func TestJQSupported(t *testing.T) {
 		`reduce .status.conditions[] as $c (0; . + 1) | select(. > 1 and . % 2 == 0)`:                                   true,
 		`.metadata | select(has("name") and (has("nothing") | not)) | .name | select(length > -1 and type == "string")`: true,
 	} {
-		compiled, errs := CompileForNode(matching(jqOf(expression, "Exists")), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(jqOf(expression, "Exists")), path)
 		require.Empty(t, errs, expression)
 		matched, err := compiled.Matches(t.Context(), NewObject(nodes["not ready"]))
 		require.NoError(t, err, expression)

@@ -38,7 +38,7 @@ func TestEndless(t *testing.T) {
 		"loops within loops":   {celOf(`self.metadata.name == "" || ` + loops(7)), nodes["named"], "costs more than 100000 steps; look for loops within loops"},
 		"a pattern many times": {celOf(`self.metadata.name == "" || ` + strings.Repeat(`self.metadata.name.matches("x*y") || `, 20) + "false"), long, "costs more than 100000 steps; look for loops within loops"},
 	} {
-		compiled, errs := CompileForNode(matching(test.expression), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(test.expression), path)
 		require.Empty(t, errs, name)
 		_, err := compiled.Matches(t.Context(), NewObject(test.node))
 		require.EqualError(t, err, "evaluate spec.publishWhen: "+test.want, name)
@@ -65,7 +65,7 @@ func TestCostlySteps(t *testing.T) {
 		`.metadata.annotations | to_entries | map(select(.value | test("^1"))) | length > 600`: false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			compiled, errs := CompileForNode(matching(jqOf(expression, "In", "true")), path)
+			compiled, errs := NodeCEL.CompileSelector(matching(jqOf(expression, "In", "true")), path)
 			require.Empty(t, errs, expression)
 			matched, err := compiled.Matches(t.Context(), NewObject(large))
 			if ends {
@@ -99,7 +99,7 @@ func TestClockOfSteps(t *testing.T) {
 // TestLoopsOfCELEnd with their context.
 func TestLoopsOfCELEnd(t *testing.T) {
 	t.Parallel()
-	compiled, errs := CompileForNode(matching(celOf(loops(3))), path)
+	compiled, errs := NodeCEL.CompileSelector(matching(celOf(loops(3))), path)
 	require.Empty(t, errs)
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -110,7 +110,7 @@ func TestLoopsOfCELEnd(t *testing.T) {
 // TestCostlyIsRefused where it costs as much for any object.
 func TestCostlyIsRefused(t *testing.T) {
 	t.Parallel()
-	_, errs := CompileForNode(matching(celOf(loops(7))), path)
+	_, errs := NodeCEL.CompileSelector(matching(celOf(loops(7))), path)
 	require.Len(t, errs, 1)
 	require.ErrorContains(t, errs[0], "costs more than 100000 steps")
 }
@@ -127,7 +127,7 @@ func TestWithinLimits(t *testing.T) {
 		jqOf(".metadata.annotations | to_entries | map(select(.value | length > 10)) | length", "Exists"),
 		celOf("self.metadata.annotations.all(key, self.metadata.annotations[key].size() > 10)"),
 	} {
-		compiled, errs := CompileForNode(matching(expression), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(expression), path)
 		require.Empty(t, errs)
 		matched, err := compiled.Matches(t.Context(), NewObject(large))
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func BenchmarkMatches(b *testing.B) {
 		"jq":  jqOf(readyStatus, "In", "True"),
 		"cel": celOf(`self.metadata.name == "n2" && "pool" in self.metadata.labels`),
 	} {
-		compiled, errs := CompileForNode(matching(expression), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(expression), path)
 		require.Empty(b, errs)
 		object := NewObject(nodes["ready"])
 		b.Run(name, func(b *testing.B) {

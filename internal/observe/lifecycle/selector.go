@@ -30,24 +30,19 @@ type Selector struct {
 	programs     []celgo.Program
 }
 
-// CompileForNode compiles a selector on Nodes. kwok compiles the selector of a Stage when it first
-// meets an object, and takes one that does not compile to match everything; CompileForNode refuses
-// it. The path names the selector in errors.
-func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compileSelector(selector, path, NodeCEL, false)
-}
-
-// CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
-func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compileSelector(selector, path, PodCEL, false)
+// CompileSelector compiles a selector on objects of the kind. kwok compiles the selector of a Stage
+// when it first meets an object, and takes one that does not compile to match everything;
+// CompileSelector refuses it. The path names the selector in errors.
+func (e *Environment) CompileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
+	return e.compile(selector, path, false)
 }
 
 // CompileForStage compiles a selector that kwok evaluates, which accepts any jq.
-func CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment) (*Selector, field.ErrorList) {
-	return compileSelector(selector, path, env, true)
+func (e *Environment) CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
+	return e.compile(selector, path, true)
 }
 
-func compileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, isEvaluatedByKwok bool) (*Selector, field.ErrorList) {
+func (e *Environment) compile(selector *kwokv1alpha1.StageSelector, path *field.Path, isEvaluatedByKwok bool) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -66,7 +61,7 @@ func compileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, env
 		case match.JQ != nil:
 			source, err = match.JQ.Key, compiled.addJQ(match.JQ, isEvaluatedByKwok)
 		case match.CEL != nil:
-			source, err = match.CEL.Expression, compiled.addCEL(match.CEL.Expression, env)
+			source, err = match.CEL.Expression, compiled.addCEL(match.CEL.Expression, e)
 		default:
 			err = errors.New("is empty: give cel, or jq, or key, operator and values")
 		}

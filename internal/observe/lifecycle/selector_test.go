@@ -106,7 +106,7 @@ func TestMatchesAsKwok(t *testing.T) {
 	for name, source := range selectors {
 		for nodeName, node := range nodes {
 			t.Run(name+" on "+nodeName, func(t *testing.T) {
-				compiled, errs := CompileForNode(source.DeepCopy(), path)
+				compiled, errs := NodeCEL.CompileSelector(source.DeepCopy(), path)
 				require.Empty(t, errs)
 				want, wantErr := matchesInKwok(t, source, node)
 				got, err := compiled.Matches(t.Context(), NewObject(node))
@@ -135,7 +135,7 @@ func matchesInKwok(t *testing.T, source *selector, node *corev1.Node) (bool, err
 func TestSelectorsTellNodesApart(t *testing.T) {
 	t.Parallel()
 	for name, source := range selectors {
-		compiled, errs := CompileForNode(source, path)
+		compiled, errs := NodeCEL.CompileSelector(source, path)
 		require.Empty(t, errs)
 		got := map[string]bool{}
 		for _, node := range nodes {
@@ -203,7 +203,7 @@ func TestCompileRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source := matching(celOf("true"), test.given)
-			_, errs := CompileForNode(source, path)
+			_, errs := NodeCEL.CompileSelector(source, path)
 			require.Len(t, errs, 1)
 			require.Equal(t, "spec.publishWhen.matchExpressions[1]", errs[0].Field)
 			require.Equal(t, test.value, errs[0].BadValue)
@@ -214,7 +214,7 @@ func TestCompileRefuses(t *testing.T) {
 
 func TestCompileReportsEveryProblem(t *testing.T) {
 	t.Parallel()
-	_, errs := CompileForNode(matching(jqOf("[", "Exists"), celOf("true"), celOf("=")), path)
+	_, errs := NodeCEL.CompileSelector(matching(jqOf("[", "Exists"), celOf("true"), celOf("=")), path)
 	require.Len(t, errs, 2)
 	require.Equal(t, "spec.publishWhen.matchExpressions[0]", errs[0].Field)
 	require.Equal(t, "spec.publishWhen.matchExpressions[2]", errs[1].Field)
@@ -225,7 +225,7 @@ func TestCompileReportsEveryProblem(t *testing.T) {
 // ConfigMap does; the race detector watches.
 func TestSelectorIsShared(t *testing.T) {
 	t.Parallel()
-	compiled, errs := CompileForNode(matching(jqOf(readyStatus, "In", "True"), celOf(`self.metadata.name == "n2"`)), path)
+	compiled, errs := NodeCEL.CompileSelector(matching(jqOf(readyStatus, "In", "True"), celOf(`self.metadata.name == "n2"`)), path)
 	require.Empty(t, errs)
 	object := NewObject(nodes["ready"])
 	var running sync.WaitGroup
@@ -241,7 +241,7 @@ func TestSelectorIsShared(t *testing.T) {
 	}
 	for _, source := range []string{`self.spec.podCIDR == "a"`, `self.status.phase == "a"`, `size(self.spec.podCIDRs) == 1`} {
 		running.Go(func() {
-			if _, errs := CompileForNode(matching(celOf(source)), path); len(errs) > 0 {
+			if _, errs := NodeCEL.CompileSelector(matching(celOf(source)), path); len(errs) > 0 {
 				t.Error(errs)
 			}
 		})
@@ -280,7 +280,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(source)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		compiled, errs := CompileForNode(matching(jqOf(text, "Exists"), celOf(text)), path)
+		compiled, errs := NodeCEL.CompileSelector(matching(jqOf(text, "Exists"), celOf(text)), path)
 		require.Len(t, compiled.requirements, 1-count(errs, "matchExpressions[0]"))
 		require.Len(t, compiled.programs, 1-count(errs, "matchExpressions[1]"))
 		_, _ = compiled.Matches(t.Context(), NewObject(nodes["not ready"]))
@@ -298,7 +298,7 @@ func count(errs field.ErrorList, suffix string) int {
 func TestNoBoolIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, expression := range []string{"self.metadata.name", "1 + 1"} {
-		_, errs := CompileForNode(matching(celOf(expression)), field.NewPath("spec", "publishWhen"))
+		_, errs := NodeCEL.CompileSelector(matching(celOf(expression)), field.NewPath("spec", "publishWhen"))
 		require.Len(t, errs, 1)
 		require.ErrorContains(t, errs[0], "gives no bool")
 		require.ErrorContains(t, errs[0], expression)
