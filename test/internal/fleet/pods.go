@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -108,15 +107,18 @@ func DeletePods(ctx context.Context, client kubernetes.Interface, namespace stri
 	if err := claims.DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete claims: %w", err)
 	}
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		left, err := claims.List(ctx, metav1.ListOptions{Limit: 1})
+	for deadline := time.Now().Add(patience); ; {
+		left, err := claims.List(ctx, metav1.ListOptions{})
 		if err != nil || len(left.Items) == 0 {
 			return err
+		}
+		if time.Now().After(deadline) {
+			claim := &left.Items[0]
+			return fmt.Errorf("wait for the claims to go: after %s %d are left, such as %s, deleted at %v, with finalizers %v, allocated: %t, reserved for %v",
+				patience, len(left.Items), claim.Name, claim.DeletionTimestamp, claim.Finalizers, claim.Status.Allocation != nil, claim.Status.ReservedFor)
 		}
 		if err := Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return errors.New("wait for the claims to go: timed out")
 }

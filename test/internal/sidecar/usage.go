@@ -55,6 +55,15 @@ func (p *Process) readMemory(field string) (int64, error) {
 // ResidentMemoryOf is how much memory a process has now, in bytes.
 func ResidentMemoryOf(pid int) (int64, error) { return memoryOf(pid, "VmRSS") }
 
+// AvailableMemory is how much memory the machine has left for programs, in bytes.
+func AvailableMemory() (int64, error) {
+	all, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of the machine: %w", err)
+	}
+	return statusBytes(string(all), "MemAvailable")
+}
+
 func memoryOf(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

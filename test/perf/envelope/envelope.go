@@ -99,17 +99,28 @@ func (e *envelope) measurePoint(ctx context.Context, s shape) (point, error) {
 	}
 	p := point{Shape: s, Paces: map[string][]pace{}}
 	var err error
-	if p.Samples, err = e.runRounds(ctx, &p); err != nil {
+	if p.Samples, err = e.tryRounds(ctx, &p); err != nil {
 		return p, err
 	}
 	if len(e.subjects) == 2 && p.hasRegression(e.subjects[0].name(), e.subjects[1].name()) {
 		fmt.Fprintln(e.progress, "  it looks like a regression; measuring the point again")
-		if p.Again, err = e.runRounds(ctx, &p); err != nil {
+		if p.Again, err = e.tryRounds(ctx, &p); err != nil {
 			return p, err
 		}
 	}
 	e.points[s] = p
 	return p, nil
+}
+
+// tryRounds runs rounds, and makes them again if they fail: half an hour is not to be lost to a fault of a control plane that
+// shows now and then.
+func (e *envelope) tryRounds(ctx context.Context, p *point) (map[string][]sample, error) {
+	samples, err := e.runRounds(ctx, p)
+	if err == nil || ctx.Err() != nil {
+		return samples, err
+	}
+	p.Failed = append(p.Failed, err.Error())
+	return e.runRounds(ctx, p)
 }
 
 // runRounds has all subjects take turns, on control planes that have done nothing before: an old one has a larger heap,

@@ -115,31 +115,30 @@ func (r *report) draw(m metric) string {
 	return plot.Draw(panels, fmt.Sprintf("%s, %s;", m.title, m.unit))
 }
 
-// describeGrowth has a table of exponents: of the newest subject, as all are alike or else in the verdicts.
+// describeGrowth has a table of the exponents of each subject.
 func (r *report) describeGrowth(out *strings.Builder) {
 	if len(r.Growth) == 0 {
 		return
 	}
-	subject := r.Subjects[len(r.Subjects)-1]
-	fmt.Fprintf(out, "\nExponents of %s:\n\n| dimension |", subject)
+	fmt.Fprintf(out, "\nExponents of %s:\n\n| dimension |", strings.Join(r.Subjects, ", "))
 	for _, key := range drawn {
 		fmt.Fprintf(out, " %s |", metricByKey(key).title)
 	}
 	fmt.Fprintf(out, "\n|---|%s\n", strings.Repeat("---|", len(drawn)))
 	for _, d := range dimensions {
-		cells, found := "", false
+		cells, hasExponents := []string{d.unit}, false
 		for _, key := range drawn {
-			i := slices.IndexFunc(r.Growth, func(g growth) bool {
-				return g.Dimension == d.name && g.Metric == key && g.Subject == subject
-			})
-			cell := ""
-			if found = found || i >= 0; i >= 0 {
-				cell = fmt.Sprintf("%.2f (%.2f)", r.Growth[i].Exponent, r.Growth[i].Fit)
+			var exponents []string
+			for _, g := range r.Growth { // in the order of the subjects
+				if g.Dimension == d.name && g.Metric == key {
+					exponents = append(exponents, fmt.Sprintf("%.2f (%.2f)", g.Exponent, g.Fit))
+				}
 			}
-			cells += " " + cell + " |"
+			cells = append(cells, strings.Join(exponents, ", "))
+			hasExponents = hasExponents || len(exponents) > 0
 		}
-		if found {
-			fmt.Fprintf(out, "| %s |%s\n", d.unit, cells)
+		if hasExponents {
+			fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
 		}
 	}
 }

@@ -39,6 +39,8 @@ type point struct {
 	Samples map[string][]sample `json:"samples"`
 	Again   map[string][]sample `json:"again,omitempty"`
 	Paces   map[string][]pace   `json:"paces"`
+	// Failed says why rounds failed that were made again.
+	Failed []string `json:"failed,omitempty"`
 }
 
 // The limits of a pace beyond which a run says so.
@@ -71,6 +73,9 @@ func (p *point) isUnpaced() bool {
 // listWarnings says why the figures of a point are to be doubted.
 func (p *point) listWarnings() []string {
 	var all []string
+	for _, failure := range p.Failed {
+		all = append(all, "measured again since it failed once: "+failure)
+	}
 	median := p.medianPace()
 	if median.Creating > mostCreating {
 		all = append(all, fmt.Sprintf("the writer was the limit, not the scheduler: it created Pods for %.0f %% of the time; rates and latencies are its own", 100*median.Creating))

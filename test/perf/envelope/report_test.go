@@ -111,6 +111,9 @@ func TestWarnings(t *testing.T) {
 		require.Len(t, p.listWarnings(), 1)
 		require.Contains(t, p.listWarnings()[0], want)
 	}
+	p = pointOf("nodes", 50, 1)
+	p.Failed = []string{"round 1: wait for the claims to go"}
+	require.Equal(t, []string{"measured again since it failed once: round 1: wait for the claims to go"}, p.listWarnings())
 }
 
 func TestFitExponent(t *testing.T) {

@@ -119,6 +119,7 @@ func (w *world) createPods(ctx context.Context, from, to int) error {
 func (w *world) measurePublishing(ctx context.Context, count int, f *figures) error {
 	fmt.Fprintf(os.Stderr, "  Publishing %d nodes ...\n", count)
 	w.events.Forget()
+	start := time.Now()
 	process, err := w.startSidecar(ctx)
 	if err != nil {
 		return err
@@ -131,6 +132,7 @@ func (w *world) measurePublishing(ctx context.Context, count int, f *figures) er
 	if f.Writing.PublishCPU, err = cpuSeconds(process); err != nil {
 		return err
 	}
+	f.Writing.PublishCore = f.Writing.PublishCPU / time.Since(start).Seconds()
 	if err := f.Memory.sawPeak(process); err != nil {
 		return err
 	}
@@ -145,6 +147,7 @@ func cpuSeconds(process *sidecar.Process) (float64, error) {
 // measurePreparing starts a sidecar where Pods wait.
 func (w *world) measurePreparing(ctx context.Context, count int, f *figures) error {
 	fmt.Fprintf(os.Stderr, "  Preparing %d Pods ...\n", count)
+	start := time.Now()
 	process, err := w.startSidecar(ctx)
 	if err != nil {
 		return err
@@ -157,6 +160,7 @@ func (w *world) measurePreparing(ctx context.Context, count int, f *figures) err
 	if f.Writing.PrepareCPU, err = cpuSeconds(process); err != nil {
 		return err
 	}
+	f.Writing.PrepareCore = f.Writing.PrepareCPU / time.Since(start).Seconds()
 	if _, _, err := w.pods.Await(ctx, fleet.Running, count); err != nil {
 		return err
 	}

@@ -58,8 +58,10 @@ var rows = []row{
 	{"writes at rest", func(f *figures) string { return fmt.Sprint(f.Rest.Writes) }},
 	{"publish, nodes/s", decimalsOf(0, func(f *figures) float64 { return f.Writing.PublishRate })},
 	{"CPU to start and publish, s", decimalsOf(1, func(f *figures) float64 { return f.Writing.PublishCPU })},
+	{"kwok-dra meanwhile, % of a core", decimalsOf(0, func(f *figures) float64 { return 100 * f.Writing.PublishCore })},
 	{"prepare, Pods/s", decimalsOf(0, func(f *figures) float64 { return f.Writing.PrepareRate })},
 	{"CPU to start and prepare, s", decimalsOf(1, func(f *figures) float64 { return f.Writing.PrepareCPU })},
+	{"kwok-dra meanwhile, % of a core", decimalsOf(0, func(f *figures) float64 { return 100 * f.Writing.PrepareCore })},
 }
 
 func (r *report) printTables(out io.Writer, plot string) error {

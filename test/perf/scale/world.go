@@ -41,10 +41,13 @@ type size struct {
 // newWorld starts a control plane for fleets of up to that many nodes.
 func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 	// More garbage takes less CPU, of which the control plane needs most. Beyond the usual fleet it would take more memory
-	// than a machine of 24 GiB has, and so would all slices once more, in the cache of a controller that has nothing to do.
+	// than a machine of 24 GiB has, and so would the caches of controllers that have nothing to do.
 	garbage, controllers := "400", "*,-ttl-controller"
 	if nodes > usualFleet {
-		garbage, controllers = "50", controllers+",-device-taint-eviction-controller"
+		garbage, controllers = "50", "serviceaccount-controller,resourceclaim-controller"
+		if err := checkMemory(nodes); err != nil {
+			return nil, err
+		}
 	}
 	restore := setVariable("GOGC", garbage)
 	c, err := cluster.Start(ctx, cluster.Options{
@@ -75,6 +78,18 @@ func newWorld(ctx context.Context, nodes, podsPerNode int) (*world, error) {
 		return nil, errors.Join(err, w.stopCluster())
 	}
 	return w, nil
+}
+
+// checkMemory returns an error if a large fleet does not fit the memory of the machine. Where nothing tells how much that
+// is, it may.
+func checkMemory(nodes int) error {
+	const bytesPerNode = 340 << 10 // of all programs together
+	available, err := sidecar.AvailableMemory()
+	if want := int64(nodes) * bytesPerNode; err == nil && available < want {
+		return fmt.Errorf("%d nodes and all programs take about %s MiB, and the machine has %s MiB left: give fewer -nodes, or more memory",
+			nodes, formatMebibytes(want), formatMebibytes(available))
+	}
+	return nil
 }
 
 // setVariable sets an environment variable for the programs that are started until it is restored.
