@@ -198,7 +198,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"The base point has 50 nodes with 16 devices of 8 attributes each",
 		"## v1.35.4 against v1.36.3\n\na machine, on 2026-01-02. 6 rounds, 10 minutes.\n",
-		"| nodes | 1.00 (1.00) | 1.00 (1.00) | 1.00 (1.00) | 1.00 (1.00) |",
+		"| nodes | 0.00 (1.00), 1.00 (1.00) | 0.00 (1.00), 1.00 (1.00) | 0.00 (1.00), 1.00 (1.00) | 0.00 (1.00), 1.00 (1.00) |",
 		"| base point | CPU of kube-scheduler, ms/Pod | 102.5 | 512.5 | +400.0 % | 0.002 | REGRESSION |",
 		"- requests at 4: other programs took 45 %",
 	} {
