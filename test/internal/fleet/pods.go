@@ -108,14 +108,14 @@ func DeletePods(ctx context.Context, client kubernetes.Interface, namespace stri
 		return fmt.Errorf("delete claims: %w", err)
 	}
 	for deadline := time.Now().Add(patience); ; {
-		left, err := claims.List(ctx, metav1.ListOptions{})
+		left, err := claims.List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil || len(left.Items) == 0 {
 			return err
 		}
 		if time.Now().After(deadline) {
 			claim := &left.Items[0]
-			return fmt.Errorf("wait for the claims to go: after %s %d are left, such as %s, deleted at %v, with finalizers %v, allocated: %t, reserved for %v",
-				patience, len(left.Items), claim.Name, claim.DeletionTimestamp, claim.Finalizers, claim.Status.Allocation != nil, claim.Status.ReservedFor)
+			return fmt.Errorf("wait for the claims to go: %s is still there after %s: deleted at %v, finalizers %v, allocated %t, reserved for %v",
+				claim.Name, patience, claim.DeletionTimestamp, claim.Finalizers, claim.Status.Allocation != nil, claim.Status.ReservedFor)
 		}
 		if err := Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
