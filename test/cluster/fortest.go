@@ -76,7 +76,7 @@ func recordObjects(t testing.TB, c *Cluster) {
 
 func (f folder) keepLogs(t testing.TB) {
 	t.Helper()
-	dir, err := f.copyLogs(t.Name())
+	dir, err := f.CopyLogs(t.Name())
 	if err != nil {
 		t.Errorf("keep logs of cluster %s: %v", f.name, err)
 		return
@@ -97,7 +97,9 @@ func (f folder) lastWords() string {
 	return all.String()
 }
 
-func (f folder) copyLogs(test string) (string, error) {
+// CopyLogs copies the logs into a directory with a name of its own, of which that of a test is a part, in the directory
+// that LogsEnv names, or else in that for temporary files. It returns the directory.
+func (f folder) CopyLogs(test string) (string, error) {
 	parent := os.Getenv(LogsEnv)
 	if parent == "" {
 		parent = os.TempDir()

@@ -119,6 +119,7 @@ func (e *envelope) tryRounds(ctx context.Context, p *point) (map[string][]sample
 	if err == nil || ctx.Err() != nil {
 		return samples, err
 	}
+	fmt.Fprintf(e.progress, "  %v; measuring the point again\n", err)
 	p.Failed = append(p.Failed, err.Error())
 	return e.runRounds(ctx, p)
 }
@@ -128,7 +129,13 @@ func (e *envelope) tryRounds(ctx context.Context, p *point) (map[string][]sample
 func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string][]sample, err error) {
 	var worlds []*world
 	defer func() {
+		hasFailed := err != nil && ctx.Err() == nil
 		for _, w := range worlds {
+			if hasFailed {
+				logs, copyErr := w.cluster.CopyLogs("envelope")
+				fmt.Fprintf(e.progress, "  the logs of %s are in %s\n", w.name(), logs)
+				err = errors.Join(err, copyErr)
+			}
 			err = errors.Join(err, w.stopCluster())
 		}
 	}()
