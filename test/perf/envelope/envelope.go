@@ -128,17 +128,7 @@ func (e *envelope) tryRounds(ctx context.Context, p *point) (map[string][]sample
 // and may be slower or faster by half for minutes.
 func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string][]sample, err error) {
 	var worlds []*world
-	defer func() {
-		hasFailed := err != nil && ctx.Err() == nil
-		for _, w := range worlds {
-			if hasFailed {
-				logs, copyErr := w.cluster.CopyLogs("envelope")
-				fmt.Fprintf(e.progress, "  the logs of %s are in %s\n", w.name(), logs)
-				err = errors.Join(err, copyErr)
-			}
-			err = errors.Join(err, w.stopCluster())
-		}
-	}()
+	defer func() { err = errors.Join(err, e.stopWorlds(worlds, err != nil && ctx.Err() == nil)) }()
 	for _, subject := range e.subjects {
 		w, err := startWorld(ctx, subject, e.programs[subject.name()], e.startOutput())
 		if err != nil {
@@ -176,6 +166,19 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string]
 		fmt.Fprintln(e.progress, "  warning:", warning)
 	}
 	return samples, nil
+}
+
+// stopWorlds stops the clusters. Of rounds that have failed it keeps the logs, and tells where.
+func (e *envelope) stopWorlds(worlds []*world, hasFailed bool) (err error) {
+	for _, w := range worlds {
+		if hasFailed {
+			logs, copyErr := w.cluster.CopyLogs("envelope")
+			fmt.Fprintf(e.progress, "  the logs of %s are in %s\n", w.name(), logs)
+			err = errors.Join(err, copyErr)
+		}
+		err = errors.Join(err, w.stopCluster())
+	}
+	return err
 }
 
 // startOutput is where the start of a cluster is told. The first one of each subject builds what is missing.
