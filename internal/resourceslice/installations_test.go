@@ -278,6 +278,6 @@ func TestNothingIsRememberedOfNodesThatAreGone(t *testing.T) {
 		require.NotNil(t, w.publisher.memory.entryOf(facts.SlicesKey{Node: "b"}).unrecorded)
 		w.deleteNode("b")
 		w.wrote("")
-		require.Empty(t, w.publisher.memory.entries)
+		require.Empty(t, w.publisher.memory.knownKeys())
 	})
 }

@@ -159,10 +159,7 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 
 // enqueueAll queues every node, and all that has slices or is to have some. No foreign write holds back what is new.
 func (p *Publisher) enqueueAll() {
-	p.memory.mu.Lock()
-	known := slices.Collect(maps.Keys(p.memory.entries))
-	p.memory.mu.Unlock()
-	for _, key := range known {
+	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
 		if key.IsShared() { // its template may be gone, or name another pool
 			p.loop.Add(key)
@@ -257,6 +254,12 @@ func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 // writes do not back off.
 func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
 	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
+}
+
+func (m *memory) knownKeys() []facts.SlicesKey {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.entries))
 }
 
 // foreignWriteBackoff is how long writes that undo those of others have to wait, at most, since the others undo ours.
