@@ -58,6 +58,9 @@ func New(o Options) *Controller {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
 	observer := &observer{o, newStates(o.KubeletRecorder)}
 	writer := &writer{observer}
 	c := &Controller{observer: observer, pods: &podReconciler{writer: writer}, claims: &claimReconciler{writer: writer}}
@@ -74,17 +77,7 @@ func New(o Options) *Controller {
 		o.Gate.OnChange(c.enqueueNode)
 	}
 	if o.DeviceHealth != nil {
-		o.DeviceHealth.OnChange(func(count int) {
-			for pod := range o.Caches.Pods.All() {
-				if count <= 0 {
-					return
-				}
-				if pod.HasClaims() && !pod.Terminal && o.Caches.Nodes.Has(pod.Node) && o.Owner.Acts(pod.Node, true) {
-					c.pods.loop.Add(observe.Key(pod))
-					count--
-				}
-			}
-		})
+		o.DeviceHealth.OnChange(c.pods.enqueueLivePods)
 	}
 	c.addHandlers()
 	return c

@@ -35,9 +35,11 @@ type PodRecorder interface {
 	RecordGone(drivers sets.Set[string])
 }
 
-// noRecorder is the PodRecorder where nothing is recorded.
+// noRecorder is the KubeletRecorder where nothing is recorded.
 type noRecorder struct{}
 
+func (noRecorder) CountInUse(func() (byDriver map[string]int, all int))             {}
+func (noRecorder) NewPod() PodRecorder                                              { return noRecorder{} }
 func (noRecorder) Begin(*corev1.Pod, time.Time)                                     {}
 func (noRecorder) Pause()                                                           {}
 func (noRecorder) Finish(sets.Set[string], func(driver string) bool, *plan.Failure) {}

@@ -23,6 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/controller/expectations"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
+	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -297,6 +298,19 @@ func (r *podReconciler) patchPod(ctx context.Context, s *podSync, patch *plan.Pa
 		r.DeviceHealth.Stored(ctx, stored)
 	}
 	return nil
+}
+
+// enqueueLivePods queues up to count Pods that have not ended.
+func (r *podReconciler) enqueueLivePods(count int) {
+	for pod := range r.Caches.Pods.All() {
+		if count <= 0 {
+			return
+		}
+		if pod.HasClaims() && !pod.Terminal && r.Caches.Nodes.Has(pod.Node) && r.Owner.Acts(pod.Node, true) {
+			r.loop.Add(observe.Key(pod))
+			count--
+		}
+	}
 }
 
 // emitEvent emits a warning on the Pod in the name of its node's kubelet.

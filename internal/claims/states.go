@@ -24,7 +24,7 @@ import (
 type states struct {
 	account
 
-	// recorder records what a kubelet measures, or is nil.
+	// recorder records what a kubelet measures.
 	recorder KubeletRecorder
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their claimState, and bound the keys of
 	// Pods to their boundPod.
@@ -164,9 +164,7 @@ func newStates(recorder KubeletRecorder) *states {
 		return float64(all)
 	})
 	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, prepared, waitingPods)
-	if recorder != nil {
-		recorder.CountInUse(s.countInUse)
-	}
+	recorder.CountInUse(s.countInUse)
 	return s
 }
 
@@ -218,10 +216,7 @@ func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
 	if state, known := s.pods.Load(key); known {
 		return state.(*podState)
 	}
-	state := &podState{uid: uid, recorder: noRecorder{}}
-	if s.recorder != nil {
-		state.recorder = s.recorder.NewPod()
-	}
+	state := &podState{uid: uid, recorder: s.recorder.NewPod()}
 	s.pods.Store(key, state)
 	return state
 }

@@ -20,7 +20,7 @@ func named(uids ...types.UID) []*resourcev1.ResourceClaim {
 
 func TestUses(t *testing.T) {
 	t.Parallel()
-	s := newStates(nil)
+	s := newStates(noRecorder{})
 	prepares, unprepares := s.metrics.prepares, s.metrics.unprepares
 	p, q, r := &podState{uid: "p"}, &podState{uid: "q"}, &podState{uid: "r"}
 	s.markPrepared(p, named("c", "b")...)
@@ -48,7 +48,7 @@ func TestUses(t *testing.T) {
 // TestPodsOfOneName: each Pod that had the name is released.
 func TestPodsOfOneName(t *testing.T) {
 	t.Parallel()
-	s := newStates(nil)
+	s := newStates(noRecorder{})
 	key := types.NamespacedName{Namespace: "default", Name: "p"}
 	first := s.podStateOf(key, "1")
 	s.markPrepared(first, named("b")...)
@@ -71,7 +71,7 @@ func TestPodsOfOneName(t *testing.T) {
 // TestClaimMadeAnew: of two claims of one name a Pod has one.
 func TestClaimMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := newStates(nil)
+	s := newStates(noRecorder{})
 	p, claims := s.podStateOf(types.NamespacedName{Name: "p"}, "p"), named("1", "2")
 	claims[1].Name = claims[0].Name
 	s.markPrepared(p, claims...)
@@ -88,7 +88,7 @@ func TestClaimMadeAnew(t *testing.T) {
 // worker looks, and is not known of one that was there at the start.
 func TestLatency(t *testing.T) {
 	t.Parallel()
-	s := newStates(nil)
+	s := newStates(noRecorder{})
 	key := types.NamespacedName{Namespace: "default", Name: "p"}
 	observed := func() uint64 {
 		families, err := s.metrics.all.Gather()
@@ -116,7 +116,7 @@ func TestLatency(t *testing.T) {
 
 func TestClaimStates(t *testing.T) {
 	t.Parallel()
-	s := newStates(nil)
+	s := newStates(noRecorder{})
 	state := s.claimStateOf("c")
 	require.Same(t, state, s.claimStateOf("c"))
 	s.claims.Delete(types.UID("c"))

@@ -70,7 +70,7 @@ func SelectForNode(templates []*Template, node *corev1.Node) NodeTemplates {
 		}
 	}
 	for _, counting := range selected.ByDriver {
-		slices.SortFunc(counting, func(a, b *Template) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(counting, compareNames)
 	}
 	if len(outranked) > 0 {
 		selected.Hidden = map[*Template]*Template{}
@@ -80,6 +80,8 @@ func SelectForNode(templates []*Template, node *corev1.Node) NodeTemplates {
 	}
 	return selected
 }
+
+func compareNames(a, b *Template) int { return cmp.Compare(a.Name, b.Name) }
 
 // Refusal is a document whose templates make nothing on a node, since they clash with each other
 // or with those of an older document.
@@ -141,7 +143,7 @@ func mergeDocuments(templates []*Template, node *lifecycle.Object) (pools []Pool
 	var standing []*Template
 	for _, document := range documents {
 		together := slices.Concat(standing, document)
-		slices.SortFunc(together, func(a, b *Template) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(together, compareNames)
 		merged, clash := mergeTemplates(together, poolNames)
 		if clash != nil {
 			refusals = append(refusals, Refusal{document, fmt.Errorf("%w; %s is left out on this node", clash, documentOf(document[0]))})

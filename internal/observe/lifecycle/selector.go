@@ -34,15 +34,15 @@ type Selector struct {
 // when it first meets an object, and takes one that does not compile to match everything;
 // CompileSelector refuses it. The path names the selector in errors.
 func (e *Environment) CompileSelector(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return e.compile(selector, path, false)
+	return e.compileStageSelector(selector, path, false)
 }
 
 // CompileForStage compiles a selector that kwok evaluates, which accepts any jq.
 func (e *Environment) CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return e.compile(selector, path, true)
+	return e.compileStageSelector(selector, path, true)
 }
 
-func (e *Environment) compile(selector *kwokv1alpha1.StageSelector, path *field.Path, isEvaluatedByKwok bool) (*Selector, field.ErrorList) {
+func (e *Environment) compileStageSelector(selector *kwokv1alpha1.StageSelector, path *field.Path, isEvaluatedByKwok bool) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
