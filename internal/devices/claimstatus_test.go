@@ -97,6 +97,7 @@ func TestRenderFails(t *testing.T) {
 		"YAML of null":            {`{data: '{{ "null" }}'}`, `must yield an object in YAML or JSON`},
 		"no YAML":                 {`{data: '{{ .Claim.name }}: ['}`, `must yield an object in YAML or JSON`},
 		"NUL":                     {`{data: {a: '{{ printf "a%cb" 0 }}'}}`, `a value rendered a NUL character`},
+		"half a character":        {`{data: {a: '{{ trunc 3 "éé" }}'}}`, `a value rendered a part of a character, not UTF-8`},
 		"too large":               {`{data: {a: '{{ repeat 10240 "x" }}'}}`, `spec.claimStatus.data: Too long: may not be more than 10240 bytes`},
 		"all problems at once":    {`{data: {a: '{{ .Device.attributes.x }}'}, cdiDeviceIDs: ['{{ .Device.attributes.y }}']}`, `spec.claimStatus.cdiDeviceIDs[0]: Invalid value: "{{ .Device.attributes.y }}": ` + lacks},
 	} {

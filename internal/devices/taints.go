@@ -137,16 +137,15 @@ func (t Taints) Missing(pools []Pool, held map[string]error) error {
 	if len(t) == 0 {
 		return nil
 	}
-	known := map[[2]string]bool{}
+	known, example := map[[2]string]bool{}, "; it has none"
 	for i := range pools {
 		for j := range pools[i].Devices {
 			name := pools[i].Devices[j].Name
+			if len(known) == 0 {
+				example = fmt.Sprintf("; it has, for example, %s/%s", pools[i].Driver, name)
+			}
 			known[[2]string{pools[i].Driver, name}], known[[2]string{"", name}] = true, true
 		}
-	}
-	example := "; it has none"
-	if len(pools) > 0 {
-		example = fmt.Sprintf("; it has, for example, %s/%s", pools[0].Driver, pools[0].Devices[0].Name)
 	}
 	var problems []string
 	for _, entry := range t {

@@ -114,6 +114,12 @@ func FuzzTaints(f *testing.F) {
 		again, err := parseTaints(strings.Join(entries, ","))
 		require.NoError(t, err)
 		require.Equal(t, taints, again)
+		device := resourcev1.Device{Name: "a"}
+		for _, pools := range [][]Pool{nil, {{Driver: "d", Name: "n"}}, {{Driver: "c", Name: "n"}, {Driver: "d", Name: "n", Devices: []resourcev1.Device{device}}}} {
+			if err := taints.Missing(pools, nil); err != nil {
+				require.ErrorContains(t, err, "the node has no such device")
+			}
+		}
 	})
 }
 
@@ -207,6 +213,8 @@ func TestMissing(t *testing.T) {
 		"not there":             {"y:k:None,x:k:None,d/v:k=1:None", pools, "", prefix + `entry "y:k:None": ` + hint + `; entry "d/v:k=1:None": ` + hint},
 		"of another driver":     {"e/x:k:None", pools, "", prefix + `entry "e/x:k:None": ` + hint},
 		"no devices":            {"x:k:None", nil, "", prefix + `entry "x:k:None": the node has no such device; it has none`},
+		"none in the pool":      {"x:k:None", []Pool{{Driver: "d", Name: "n"}}, "", prefix + `entry "x:k:None": the node has no such device; it has none`},
+		"none in the first":     {"y:k:None", append([]Pool{{Driver: "c", Name: "n"}}, pools...), "", prefix + `entry "y:k:None": ` + hint},
 		"may be held":           {"y:k:None", pools, "e", ""},
 		"is of the held driver": {"e/y:k:None", pools, "e", ""},
 		"is not of the held":    {"d/y:k:None", pools, "e", prefix + `entry "d/y:k:None": ` + hint},

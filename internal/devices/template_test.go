@@ -190,6 +190,7 @@ func TestRenderErrors(t *testing.T) {
 		"no quantity":       {"driver: d\ndevices: [{name: gpu, capacity: {a: '{{ .Node.metadata.name }}'}}]", `"n1": must be a quantity`},
 		"fails":             {oneGPU(`a: "{{ fail .Node.metadata.name }}"`), "n1"},
 		"NUL":               {oneGPU(`a: '{{ .Node.metadata.name }}{{ "\x00" }}'`), "NUL"},
+		"half a character":  {oneGPU(`a: '{{ trunc 3 (print "éé" .Node.metadata.name) }}'`), "a value rendered a part of a character, not UTF-8"},
 		"bad pool name":     {"driver: d\npoolName: '{{ .Node.metadata.name }}_'\ndevices: [{name: gpu}]", `spec.poolName: Invalid value: "n1_"`},
 		"no pool name":      {"driver: d\npoolName: '{{ .Node.metadata.labels.pool }}'\ndevices: [{name: gpu}]", "spec.poolName: Invalid value"},
 		"empty pool name":   {"driver: d\npoolName: '{{ with .Node.metadata.labels.pool }}{{ . }}{{ end }}'\ndevices: [{name: gpu}]", "spec.poolName: Invalid value"},

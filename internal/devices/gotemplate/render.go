@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"text/template"
+	"unicode/utf8"
 )
 
 // A budget bounds what rendering may cost, so that a template which never ends, or makes more than
@@ -96,8 +97,11 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 		return "", err
 	}
 	rendered := r.budget.output.String()
-	if strings.Contains(rendered, "\x00") {
+	switch {
+	case strings.Contains(rendered, "\x00"):
 		return "", errors.New("a value rendered a NUL character")
+	case !utf8.ValidString(rendered): // JSON would replace it, so that what is stored never equals what is wanted
+		return "", errors.New("a value rendered a part of a character, not UTF-8: trunc, substr and indexes count bytes, and b64dec may yield any")
 	}
 	return rendered, nil
 }
