@@ -141,7 +141,7 @@ func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interfa
 	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
 	var writer *status.Writer // of custom resources
 	if len(o.Kinds) > 0 {
-		writer = status.New(objects, owner, store.Acceptance, o.Kinds...)
+		writer = status.New(objects, owner, owner.Recorder(s.Recorder), store.Acceptance, o.Kinds...)
 		publishing.Outcomes, s.ReportUnselected = writer.Outcomes, writer.Unselected
 	}
 	publisher := resourceslice.New(publishing)

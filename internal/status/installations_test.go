@@ -69,7 +69,7 @@ func (c *cluster) run(t *testing.T, as installation.ID, nodes int) (stop func())
 		c.store(&object.Status)
 		return true, nil, nil
 	})
-	w := New(client, shard.New(shard.Options{Mode: shard.None, Installation: as}), c.read, config.OwnKinds()...)
+	w := New(client, shard.New(shard.Options{Mode: shard.None, Installation: as}), nil, c.read, config.OwnKinds()...)
 	c.mu.Lock()
 	c.writers = append(c.writers, w)
 	c.mu.Unlock()

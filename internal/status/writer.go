@@ -10,27 +10,35 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // passInterval is the least time from one pass over all objects to the next. While a fleet comes up,
 // the counts change with each node.
 const passInterval = time.Second
 
+// longestRetry is the longest time until a status is tried again that cannot be written.
+const longestRetry = time.Minute
+
 // Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
-	client dynamic.Interface
-	owner  *shard.Owner
+	client   dynamic.Interface
+	owner    *shard.Owner
+	recorder record.EventRecorder
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	kinds      []config.Kind
@@ -70,13 +78,17 @@ type lastWrite struct {
 	replacedAt time.Time
 	// isLogged reports whether the log says already that somebody else writes the status.
 	isLogged bool
+	// failures counts the writes that have failed since one succeeded, and retry is when to try again.
+	failures int
+	retry    time.Time
 }
 
 // New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the owner leads.
-func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
+func New(client dynamic.Interface, owner *shard.Owner, recorder record.EventRecorder, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
 		owner:      owner,
+		recorder:   recorder,
 		acceptance: acceptance,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
 		written:    map[object]lastWrite{},
@@ -158,8 +170,7 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 				continue
 			}
 			if err := w.writePatch(ctx, kind, o, patch); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Failed to write the status of an object")
-				w.Changed()
+				w.recordFailure(ctx, o, fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), objects[name].Source)
 			}
 		}
 	}
@@ -185,6 +196,10 @@ func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, pat
 		interval = takeoverInterval
 	}
 	isForeign := patch.isContested || apiequality.Semantic.DeepEqual(last.content, patch.Content) // what was written last has changed since
+	if wait := time.Until(last.retry); wait > 0 {
+		w.loop.AddAfter(struct{}{}, wait)
+		return nil
+	}
 	if wait := interval - time.Since(last.replacedAt); isForeign && wait > 0 {
 		if !last.isLogged {
 			klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", patch.owner)
@@ -206,9 +221,23 @@ func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, pat
 	if isForeign {
 		last.replacedAt = time.Now()
 	}
-	last.content = patch.Content
+	last.content, last.failures, last.retry = patch.Content, 0, time.Time{}
 	w.written[o] = last
 	return nil
+}
+
+// recordFailure reports that a status cannot be written, and says when to try again: after a second, two, four and so on. What
+// the API server refuses, such as for lack of permission, it refuses for all objects, and for long.
+func (w *Writer) recordFailure(ctx context.Context, o object, err error, source runtime.Object) {
+	last := w.written[o]
+	wait := min(passInterval<<min(last.failures, 10), longestRetry)
+	last.failures, last.retry = last.failures+1, time.Now().Add(wait)
+	w.written[o] = last
+	klog.FromContext(ctx).Error(err, "Failed to write the status of an object; retrying", "after", wait)
+	if last.failures == loop.FailuresBeforeEvent {
+		w.recorder.Event(source, corev1.EventTypeWarning, v1alpha1.ReasonStatusFailed, v1alpha1.EventMessage(err))
+	}
+	w.loop.AddAfter(struct{}{}, wait)
 }
 
 // sumOutcomes sums up the outcomes of each object's templates in all places.

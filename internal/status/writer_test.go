@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice"
@@ -28,11 +29,12 @@ type world struct {
 	writes    int
 	// down has the API server fail, and busy says that not all outcomes are known.
 	down, busy atomic.Bool
+	events     *record.FakeRecorder
 }
 
 func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
-	w := &world{templates: map[string]config.Acceptance{}}
+	w := &world{templates: map[string]config.Acceptance{}, events: record.NewFakeRecorder(100)}
 	for _, name := range names {
 		w.templates[name] = config.Acceptance{Generation: 1, Templates: []string{name}, Source: &unstructured.Unstructured{}}
 	}
@@ -49,7 +51,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.show(t, patch.GetName(), &object.Status)
 		return true, nil, nil
 	})
-	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
+	w.Writer = New(client, nil, w.events, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
 	runtest.UntilEnd(t.Context(), t, func(ctx context.Context) { w.Run(ctx, func() bool { return !w.busy.Load() }) })
 	return w
 }
@@ -259,9 +261,32 @@ func TestWriterTriesAgain(t *testing.T) {
 		w.down.Store(true)
 		w.Outcomes("node n", on(1, 8))
 		w.settle()
-		require.InDelta(t, 10, w.writes, 1, "once in an interval")
+		require.Equal(t, 4, w.writes, "after 0, 1, 3 and 7 s")
+		require.Empty(t, w.events.Events)
 		w.down.Store(false)
 		w.settle()
+		require.EqualValues(t, 1, w.shown("a").Nodes)
+		require.Empty(t, w.events.Events)
+	})
+}
+
+// A status that the API server refuses for long is told once for each object, and costs little.
+func TestRefusedStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.down.Store(true)
+		for range 60 {
+			w.Outcomes("node n", on(1, 8))
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		require.Less(t, w.writes, 3*70)
+		require.Len(t, w.events.Events, 3)
+		require.Equal(t, "Warning StatusFailed write status of ResourcePoolTemplate a: down", <-w.events.Events)
+		w.down.Store(false)
+		time.Sleep(longestRetry)
+		synctest.Wait()
 		require.EqualValues(t, 1, w.shown("a").Nodes)
 	})
 }

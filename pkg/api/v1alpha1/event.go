@@ -22,6 +22,11 @@ const (
 	// failing. The node's slices remain as they are.
 	ReasonPublishFailed = "PublishFailed"
 
+	// ReasonStatusFailed is on a custom resource. Its status cannot be written, so what it
+	// shows is out of date; the message has the API server's answer. kwok-dra tries again
+	// every minute.
+	ReasonStatusFailed = "StatusFailed"
+
 	// ReasonTemplateHidden is on the custom resource or ConfigMap of a template. On
 	// nodes that it selects, another template of its driver has a higher priority, so
 	// its devices are not published there. The message names that template; change the

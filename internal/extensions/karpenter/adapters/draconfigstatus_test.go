@@ -71,7 +71,7 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 		w.object.Source.Object["status"] = applied.Object["status"]
 		return true, &applied, nil
 	})
-	w.Writer = status.New(client, nil, func(kind string) map[string]config.Acceptance {
+	w.Writer = status.New(client, nil, nil, func(kind string) map[string]config.Acceptance {
 		require.Equal(t, DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
 	}, kinds...)
