@@ -132,6 +132,27 @@ func TestBindingWithoutTimestamp(t *testing.T) {
 	})
 }
 
+// TestBindingThatCannotBePlanned: the user of a Pod that waits for binding conditions is told why they are not set.
+func TestBindingThatCannotBePlanned(t *testing.T) {
+	const guarded = `{failWhen: {matchExpressions: [{cel: {expression: 'self.metadata.labels["fail"] == "yes"'}}]}}`
+	inBubble(t, func(t *testing.T) {
+		w := binding(t, configuration(guarded))
+		time.Sleep(time.Hour)
+		w.wrote("")
+		w.events.mu.Lock()
+		require.InDelta(t, 6, len(w.events.all), 1, "one in ten minutes")
+		require.Contains(t, w.events.all[0], "kwok-dra |  | p | Warning | FailedPrepareDynamicResources | Failed to prepare dynamic resources: ")
+		require.Contains(t, w.events.all[0], "no such key: fail")
+		w.events.mu.Unlock()
+		require.InDelta(t, 180, len(w.takeCalls(true)), 5, "a look in 20 s")
+
+		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"fail": "no"} })
+		time.Sleep(20 * time.Second)
+		w.wrote("bind c")
+		w.settled()
+	})
+}
+
 func TestBindingFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := binding(t, configuration(failWhen), func(pod *corev1.Pod, _ *resourcev1.ResourceClaim) {

@@ -2,16 +2,17 @@ package claims
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // claimReconciler keeps the entries of claims in step with the Pods that use them.
@@ -42,7 +43,7 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if err != nil {
 		return err
 	}
-	view := &plan.ClaimView{Claim: claim, Set: set, Nodes: r.Caches.Nodes, Memory: state.memory, Consumers: r.Caches.Pods.Consumers(claim)}
+	view := &plan.ClaimView{Claim: claim, Set: set, Nodes: claimNodes{r.observer, claim}, Memory: state.memory, Consumers: r.Caches.Pods.Consumers(claim)}
 	view.Users = r.preparedConsumers(claim, view.Consumers, "")
 	namesPods := func(t *devices.Template) bool { return t.ClaimStatus.UsesPods }
 	if len(view.Users) > 0 && slices.ContainsFunc(set.Templates, namesPods) {
@@ -50,24 +51,35 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 			view.Driver, _ = r.newDriver(&plan.PodView{Node: node, Set: set}, r.DriverPods.On(node.Name))
 		}
 	}
-	next, planErr := plan.ForClaim(ctx, view, time.Now())
+	next := plan.ForClaim(ctx, view, time.Now())
 	if next.NeedsUncached {
 		if view.Uncached, err = r.readUncachedConsumers(ctx, claim); err != nil {
-			return errors.Join(planErr, err)
+			return err
 		}
 		view.Memory = next.Memory
-		next, planErr = plan.ForClaim(ctx, view, time.Now())
+		next = plan.ForClaim(ctx, view, time.Now())
 	}
 	state.memory = next.Memory
 	if next.Wait > 0 {
 		r.loop.AddAfter(key, next.Wait)
 	}
+	if next.Failure != nil {
+		r.reportFailure(state, next.Failure)
+	}
 	if next.Write == nil {
-		return planErr
+		return nil
 	}
 	if err := r.writeEntries(ctx, claim, next.Write); err != nil {
-		return errors.Join(planErr, err)
+		return err
 	}
 	r.states.claimAnswers.Postpone(key, r.loop.Add)
-	return planErr
+	return nil
+}
+
+// reportFailure tells the user of a Pod that cannot be bound. No node has it yet, so the event is kwok-dra's own.
+func (r *claimReconciler) reportFailure(state *claimState, failure *plan.BindingFailure) {
+	r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
+	if state.bindingEvent.isDue(failure.Failure) {
+		r.emitEvent(failure.Pod, corev1.EventSource{Component: v1alpha1.ManagedByValue}, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(failure.Failure))
+	}
 }

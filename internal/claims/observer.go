@@ -136,15 +136,42 @@ func (o *observer) readUncachedConsumers(ctx context.Context, claim *resourcev1.
 	return uncached, nil
 }
 
+// claimNodes says who acts for the nodes of the Pods of a claim.
+type claimNodes struct {
+	*observer
+	claim *resourcev1.ResourceClaim
+}
+
+// Has reports whether the node is a fake one of this installation.
+func (n claimNodes) Has(name string) bool { return n.Caches.Nodes.Has(name) }
+
+// MayBeForeign reports whether another installation may act for the node. Where the selection lists all nodes, the records of
+// slices tell: those of the node, and of the pools that the claim has devices of.
+func (n claimNodes) MayBeForeign(name string) bool {
+	if n.Has(name) {
+		return false
+	}
+	keys := []facts.SlicesKey{{Node: name}}
+	if allocation := n.claim.Status.Allocation; allocation != nil {
+		for _, result := range allocation.Devices.Results {
+			keys = append(keys, facts.SlicesKey{Driver: result.Driver, Pool: result.Pool})
+		}
+	}
+	as := n.Owner.Installation()
+	return n.Caches.Nodes.MayBeForeign(name) || slices.ContainsFunc(keys, func(key facts.SlicesKey) bool {
+		return slices.ContainsFunc(n.Caches.Slices.Of(key), func(slice *facts.Slice) bool { return as.IsAnother(slice.Installation) })
+	})
+}
+
 // preparedConsumers lists the consumers on fake nodes that a claim is prepared for, and the joining Pod that it is being
-// prepared for, if any. The oldest is first.
+// prepared for, if any. The oldest is first. Those of another installation count, or each of the two would keep writing its own.
 func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
 	var prepared []*corev1.Pod
 	users := append(o.states.usersOf(claim.UID), joining)
 	for _, pod := range consumers {
 		// A Pod that does not name the claim has lost the name since the claim was prepared.
 		isPrepared := facts.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !facts.NamesClaim(pod, claim)
-		if o.Caches.Nodes.Has(pod.Spec.NodeName) && isPrepared {
+		if nodes := (claimNodes{o, claim}); nodes.Has(pod.Spec.NodeName) && isPrepared || nodes.MayBeForeign(pod.Spec.NodeName) {
 			prepared = append(prepared, pod)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
@@ -33,9 +32,9 @@ import (
 // (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
 const retryJitter = 0.5
 
-// unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked
-// more often.
-const unprepareEventInterval = 10 * time.Minute
+// repeatEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared, or why a Pod cannot be
+// bound. Both are tried more often.
+const repeatEventInterval = 10 * time.Minute
 
 // configPollInterval is how often a waiting Pod checks whether any configuration is active.
 const configPollInterval = 2 * time.Second
@@ -115,7 +114,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	// The API server returns Invalid for what a status may not contain for lack of permission.
 	isForbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if isForbidden || r.loop.NumRequeues(key) >= loop.FailuresBeforeEvent {
-		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(err))
+		r.emitEvent(s.view.Pod, s.kubelet(), v1alpha1.ReasonFailedPrepare, plan.FailureMessage(err))
 	}
 	return err
 }
@@ -136,7 +135,7 @@ func (r *podReconciler) reportMissingConfig(s *podSync) {
 	}
 	s.state.reportedPending = pending.Error()
 	r.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
+	r.emitEvent(s.view.Pod, s.kubelet(), v1alpha1.ReasonFailedPrepare, plan.FailureMessage(plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending)))
 }
 
 // syncPod plans and applies until nothing is left to write: each write of the Pod's status returns the Pod
@@ -231,10 +230,10 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 			r.Kubelets.Acknowledge(s.view.Pod, s.view.Node, failure)
 		}
 	}
-	switch last := &s.state.unprepareEvent; next.Outcome {
+	switch next.Outcome {
 	case plan.PrepareFailed:
 		r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-		r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(failure))
+		r.emitEvent(s.view.Pod, s.kubelet(), v1alpha1.ReasonFailedPrepare, plan.FailureMessage(failure))
 		delay := wait.Jitter(next.Wait, retryJitter)
 		retry := time.Now().Add(delay)
 		if s.isWaiting() {
@@ -245,9 +244,8 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 		r.loop.AddAfter(s.key, delay)
 	case plan.UnprepareFailed:
 		s.state.memory.UnprepareFailed = true
-		if last.message != failure.Error() || time.Since(last.at) >= unprepareEventInterval {
-			*last = reportedFailure{failure.Error(), time.Now()}
-			r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareFailureMessage(failure))
+		if s.state.unprepareEvent.isDue(failure) {
+			r.emitEvent(s.view.Pod, s.kubelet(), v1alpha1.ReasonFailedUnprepare, plan.UnprepareFailureMessage(failure))
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}
 		r.loop.AddAfter(s.key, next.Wait)
@@ -313,8 +311,7 @@ func (r *podReconciler) enqueueLivePods(count int) {
 	}
 }
 
-// emitEvent emits a warning on the Pod in the name of its node's kubelet.
-func (r *podReconciler) emitEvent(s *podSync, reason string, message error) {
-	recorder := r.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
-	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
+// kubelet is the source of events in the name of the kubelet of the Pod's node.
+func (s *podSync) kubelet() corev1.EventSource {
+	return corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name}
 }

@@ -96,6 +96,16 @@ type reportedFailure struct {
 	at      time.Time
 }
 
+// isDue reports whether an event should report a failure now, and records it if so. What is tried again more often is reported
+// again after repeatEventInterval.
+func (r *reportedFailure) isDue(failure *plan.Failure) bool {
+	if r.message == failure.Error() && time.Since(r.at) < repeatEventInterval {
+		return false
+	}
+	*r = reportedFailure{failure.Error(), time.Now()}
+	return true
+}
+
 // preparedClaim is a claim that is prepared for a Pod.
 type preparedClaim struct {
 	name string
@@ -106,6 +116,8 @@ type preparedClaim struct {
 type claimState struct {
 	sync.Mutex
 	memory plan.ClaimMemory
+	// bindingEvent is the last event on a Pod that cannot be bound.
+	bindingEvent reportedFailure
 }
 
 // metrics has the metrics of preparing.

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
@@ -22,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/observe"
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // writer writes to Pods and claims what a plan says.
@@ -236,4 +239,10 @@ func (w *writer) latestClaim(ctx context.Context, claim *resourcev1.ResourceClai
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
 	return w.recordClaimAnswer(live, true), nil
+}
+
+// emitEvent emits a warning on a Pod.
+func (w *writer) emitEvent(pod *corev1.Pod, source corev1.EventSource, reason string, message error) {
+	recorder := w.Events.NewRecorder(scheme.Scheme, source)
+	recorder.Event(pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
 }

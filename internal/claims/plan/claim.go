@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +25,10 @@ const WithdrawDelay = 5 * time.Second
 // the entries first. If there is no other one, the node was deselected here before the claim was seen.
 const OthersDelay = 2 * WithdrawDelay
 
+// renewInterval is the least time between two writes of entries because they name other Pods. Two installations that disagree
+// for a while, since one sees the end of a Pod later, do not write a claim in turn as fast as they can.
+const renewInterval = time.Second
+
 // bindingPollInterval is how often a claim is rechecked whose consumers' end brings no event.
 const bindingPollInterval = 20 * time.Second
 
@@ -36,9 +39,10 @@ type ClaimView struct {
 	Nodes Nodes
 	// Consumers are the cached Pods that the claim is reserved for and that have not ended.
 	Consumers []*corev1.Pod
-	// Users are the consumers on fake nodes that the claim is prepared for, the oldest first.
+	// Users are the consumers that the claim is prepared for, and those on nodes of another installation, the oldest first.
 	Users []*corev1.Pod
-	// Driver answers for the node of the first user. It is nil if no entries name their Pods.
+	// Driver answers for the node of the first user. It is nil if no entries name their Pods, or if the node is another
+	// installation's.
 	Driver Driver
 	// Uncached are the Pods that the claim is reserved for and that the cache lacks. It is nil in a view
 	// that rests on the caches.
@@ -61,6 +65,8 @@ type ClaimMemory struct {
 	Node string
 	// UnusedSince is when the claim lost its last consumer.
 	UnusedSince time.Time
+	// renewed is when the entries were last written because they named other Pods.
+	renewed time.Time
 	// allocated is the time of the allocation by the scheduler's clock, and seen the time at which the
 	// allocation was first seen.
 	allocated metav1.Time
@@ -72,9 +78,17 @@ type ClaimPlan struct {
 	// NeedsUncached says that the plan rests on caches that may lag, and has to be made again with the Pods that they lack.
 	NeedsUncached bool
 	Write         *ClaimWrite
+	// Failure is why a Pod cannot be bound, which waits for binding conditions of the claim.
+	Failure *BindingFailure
 	// Wait is the time until the next look at the claim, or 0 if only a change makes one necessary.
 	Wait   time.Duration
 	Memory ClaimMemory
+}
+
+// BindingFailure says why it is not known which binding conditions a Pod should get.
+type BindingFailure struct {
+	*Failure
+	Pod *corev1.Pod
 }
 
 // ClaimWrite replaces the entries of a field manager in a claim.
@@ -97,25 +111,32 @@ const (
 )
 
 // ForClaim works out what the entries of a claim need now: binding conditions first, then the entries for
-// its users. A non-nil error says that failWhen could not be evaluated; the plan is valid anyway.
-func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, error) {
-	bind, err := v.planBinding(ctx, now)
+// its users.
+func ForClaim(ctx context.Context, v *ClaimView, now time.Time) ClaimPlan {
+	bind := v.planBinding(ctx, now)
 	if bind.NeedsUncached || bind.Write != nil {
-		return bind, err
+		return bind
 	}
 	v.Memory = bind.Memory
 	plan := v.planWithdrawal(now)
+	plan.Failure = bind.Failure
 	if v.hasConsumers() && v.Driver != nil && v.Claim.Status.Allocation != nil && facts.ManagedBy(v.Claim, facts.Manager) {
 		// The entries may name other Pods than those that the claim is prepared for. They describe the node of the oldest Pod, so
-		// they stay the same for as long as that Pod does. Where templates have changed since, what was reported stays.
+		// they stay the same for as long as that Pod does, and one installation writes them. Where templates have changed since,
+		// what was reported stays.
 		if want, failed := v.Driver.Entries(v.Claim, v.Users); failed == nil && want.NamePods && !want.Shown() {
-			plan.Write = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
+			if wait := renewInterval - now.Sub(v.Memory.renewed); wait > 0 {
+				plan.Wait = wait
+			} else {
+				plan.Write = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
+				plan.Memory.renewed = now
+			}
 		}
 	}
 	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
 		plan.Wait = bind.Wait
 	}
-	return plan, err
+	return plan
 }
 
 // planWithdrawal withdraws the entries of a claim without consumers.
@@ -170,14 +191,14 @@ func (v *ClaimView) hasConsumers() bool {
 
 // planBinding sets the binding conditions of the devices of a Pod that is being bound (KEP-5007). The scheduler binds the
 // Pod once all conditions are True, and gives the devices back once a failure condition is True.
-func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
+func (v *ClaimView) planBinding(ctx context.Context, now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	if !facts.HasBindingConditions(v.Claim) {
-		return plan, nil
+		return plan
 	}
 	results, isPending := v.ownBindingResults()
 	if !isPending {
-		return plan, nil
+		return plan
 	}
 	// The scheduler records the time of each allocation with binding conditions; one without a time counts as old. If the
 	// scheduler's clock is ahead, the time counts from when the allocation was first seen.
@@ -186,22 +207,23 @@ func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, 
 			m.allocated, m.seen = *at, now
 		}
 		if plan.Wait = max(0, v.Set.BindingDelay-max(now.Sub(at.Time), now.Sub(m.seen))); plan.Wait > 0 {
-			return plan, nil
+			return plan
 		}
 	}
 	if v.Uncached == nil {
 		plan.NeedsUncached = true
-		return plan, nil
+		return plan
 	}
 	unbound, isBeingBound := v.unboundPods()
 	if !isBeingBound && !v.hasConsumers() {
-		return plan, nil // without a Pod that waits, the conditions would be withdrawn again
+		return plan // without a Pod that waits, the conditions would be withdrawn again
 	}
 	failure := ""
 	for _, pod := range unbound {
 		fails, err := v.Set.FailWhen.Matches(ctx, lifecycle.NewObject(pod))
 		if err != nil {
-			return plan, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			plan.Failure, plan.Wait = &BindingFailure{&Failure{ReasonSelector, err}, pod}, bindingPollInterval
+			return plan
 		}
 		if fails {
 			failure = simulatedFailureText(pod)
@@ -212,7 +234,7 @@ func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, 
 	for _, result := range results {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
-	return plan, nil
+	return plan
 }
 
 // ownBindingResults lists the devices with binding conditions that kwok-dra sets: on a fake node those of drivers with
