@@ -13,6 +13,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -26,6 +27,10 @@ type installations struct {
 	both bool
 	// versions are those of the two.
 	versions [2]version
+	// haveClaims says that Pods of both use claims. Earlier versions withdraw what others have prepared.
+	haveClaims bool
+	// byAnnotation says that they select their nodes by annotations, so that each lists all nodes, and not by labels.
+	byAnnotation bool
 	// isTaken says that a version before records is there, which takes what it does not want from the
 	// other one, or has it taken: whoever wants it makes it anew.
 	isTaken bool
@@ -51,13 +56,16 @@ const (
 
 func newInstallations(random *rand.Rand) feature {
 	owns, both := pick(random, sharedPool, templateStatus, deviceClass), random.IntN(2) == 0
-	return &installations{
+	f := &installations{
 		owns: owns,
 		both: both,
 		versions: pick(random, [2]version{}, [2]version{first: beforeRecords}, [2]version{second: beforeRecords},
 			[2]version{first: firstRecords}, [2]version{second: firstRecords}),
 		wanted: poolTemplate{name: "mesh", driver: fabricDriver, kinds: []string{"shared"}, device: "port", count: 3, revision: 1, shared: true},
 	}
+	f.haveClaims = f.versions == [2]version{}
+	f.byAnnotation = f.haveClaims && random.IntN(2) == 0
+	return f
 }
 
 // String says what they have in common, and which one is of another version.
@@ -65,6 +73,9 @@ func (f *installations) String() string {
 	text := string(f.owns)
 	if f.both {
 		text += ", of which both are told"
+	}
+	if f.byAnnotation {
+		text += ", selected by annotations"
 	}
 	for installation, of := range f.versions {
 		if of != tested {
@@ -105,8 +116,12 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 	if err != nil {
 		return err
 	}
+	option := "--manage-nodes-with-label-selector"
+	if f.byAnnotation {
+		option = "--manage-nodes-with-annotation-selector"
+	}
 	arguments := []string{
-		"--config", file, "--manage-nodes-with-label-selector", chosenKey + "=" + selectedBy(installation),
+		"--config", file, option, chosenKey + "=" + selectedBy(installation),
 		"--leader-elect-resource-namespace", electionNamespace, "--leader-elect-resource-name", selectedBy(installation),
 	}
 	if f.owns == templateStatus {
@@ -138,6 +153,16 @@ func (f *installations) build(ctx context.Context, s *site) error {
 			if err := s.addNode(ctx, name, labels); err != nil {
 				return err
 			}
+			annotate := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, chosenKey, selectedBy(installation))
+			if err := persist(ctx, func(ctx context.Context) error { return s.patchNode(ctx, name, annotate) }); err != nil {
+				return err
+			}
+		}
+		if !f.haveClaims {
+			continue
+		}
+		if err := s.allocateOfInstallation(ctx, installation); err != nil {
+			return err
 		}
 	}
 	if f.owns == templateStatus {
@@ -271,7 +296,7 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 	if err != nil {
 		return verdict{wrong: []string{err.Error()}}
 	}
-	v := verdict{wrong: f.wrongPools(s, there)}
+	v := verdict{wrong: append(f.wrongPools(s, there), f.wrongClaims(s, there)...), rest: plan.OthersDelay}
 	if want := f.owns != templateStatus; want != (len(owned) > 0) && !f.isContested() {
 		v.wrong = append(v.wrong, fmt.Sprintf("owner: nobody owns %s: %v", f.owns, owned))
 	}
