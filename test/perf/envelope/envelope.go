@@ -145,6 +145,7 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string]
 		}
 	}
 	samples = map[string][]sample{}
+	paces := map[string][]pace{} // those of rounds that fail do not count
 	for round := range e.rounds {
 		for _, w := range pairs.Order(round, worlds) {
 			s, pace, err := w.runRound(ctx)
@@ -152,10 +153,11 @@ func (e *envelope) runRounds(ctx context.Context, p *point) (samples map[string]
 				return nil, fmt.Errorf("round %d on %s: %w", round+1, w.name(), err)
 			}
 			samples[w.name()] = append(samples[w.name()], s)
-			p.Paces[w.name()] = append(p.Paces[w.name()], pace)
+			paces[w.name()] = append(paces[w.name()], pace)
 		}
 	}
 	for _, w := range worlds {
+		p.Paces[w.name()] = append(p.Paces[w.name()], paces[w.name()]...)
 		var line strings.Builder
 		for _, m := range metrics[:3] {
 			fmt.Fprintf(&line, "  %s %.4g %s", m.title, pairs.Of(valuesOf(samples[w.name()], m)).Median, m.unit)

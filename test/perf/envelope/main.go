@@ -33,7 +33,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 6, "rounds of each version at each point; fewer than 4 find nothing significant")
 	flag.StringVar(&o.format, "o", "table", "output: table or json")
 	flag.StringVar(&o.file, "file", filepath.Join(bin, "envelope.json"), "where to write the report as JSON")
-	flag.StringVar(&o.page, "page", "", "measure nothing, and write a page about the reports that are named as arguments to this file")
+	flag.StringVar(&o.page, "page", "", "measure nothing, and write to this file a page about the reports that are named as arguments, those of the same comparison as one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx, flag.Args())

@@ -25,7 +25,7 @@ func writePage(path string, files []string) error {
 		if err != nil {
 			return err
 		}
-		reports = append(reports, r)
+		reports = addReport(reports, r)
 	}
 	images := filepath.Join(filepath.Dir(path), "images")
 	if err := os.MkdirAll(images, 0o755); err != nil {
@@ -41,6 +41,31 @@ func writePage(path string, files []string) error {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
+}
+
+// addReport adds a report, or its dimensions to that of an earlier run of the same subjects from the same base point: one more
+// dimension, or one measured anew, need not cost a run of all.
+func addReport(reports []*report, r *report) []*report {
+	i := slices.IndexFunc(reports, func(other *report) bool {
+		return slices.Equal(other.Subjects, r.Subjects) && other.Machine == r.Machine && other.Rounds == r.Rounds && other.Base == r.Base
+	})
+	if i < 0 {
+		return append(reports, r)
+	}
+	all := reports[i]
+	isNew := func(p point) bool {
+		return slices.ContainsFunc(r.Points, func(other point) bool { return other.Dimension == p.Dimension })
+	}
+	all.Points = append(slices.DeleteFunc(all.Points, isNew), r.Points...)
+	for _, skipped := range r.Skipped {
+		if !slices.Contains(all.Skipped, skipped) {
+			all.Skipped = append(all.Skipped, skipped)
+		}
+	}
+	all.Seconds += r.Seconds
+	all.Date = max(all.Date, r.Date)
+	all.conclude()
+	return reports
 }
 
 // pageHead says what all reports have in common.

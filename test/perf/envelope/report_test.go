@@ -187,11 +187,17 @@ func TestReport(t *testing.T) {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	file, path := filepath.Join(folder, "envelope.json"), filepath.Join(folder, "docs", "envelope.md")
-	var encoded bytes.Buffer
-	require.NoError(t, testReport().writeJSON(&encoded))
-	require.NoError(t, os.WriteFile(file, encoded.Bytes(), 0o600))
-	require.NoError(t, writePage(path, []string{file, file}))
+	path := filepath.Join(folder, "docs", "envelope.md")
+	var files []string
+	for _, machine := range []string{"a machine", "another machine"} {
+		r := testReport()
+		r.Machine = machine
+		var encoded bytes.Buffer
+		require.NoError(t, r.writeJSON(&encoded))
+		files = append(files, filepath.Join(folder, machine))
+		require.NoError(t, os.WriteFile(files[len(files)-1], encoded.Bytes(), 0o600))
+	}
+	require.NoError(t, writePage(path, files))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	page := string(content)
@@ -215,6 +221,37 @@ func TestPage(t *testing.T) {
 	}
 	require.ErrorContains(t, writePage(path, nil), "name reports")
 	require.Error(t, writePage(path, []string{path}))
+}
+
+// A later run of one dimension of the same comparison adds it, or replaces it.
+func TestAddReport(t *testing.T) {
+	t.Parallel()
+	all := testReport()
+	again := testReport()
+	again.Skipped = append(again.Skipped, "shares is left out")
+	again.Date, again.Points = "2026-01-03", []point{pointOf("nodes", 50, 7), pointOf("pods", 25, 2)}
+	reports := addReport(addReport(nil, all), again)
+	require.Equal(t, []*report{all}, reports)
+	require.Equal(t, "2026-01-03", all.Date)
+	require.InDelta(t, 1200, all.Seconds, 0)
+	require.Equal(t, []string{"counters is left out", "shares is left out"}, all.Skipped)
+	var points []string
+	for _, p := range all.Points {
+		points = append(points, pointName(p.Dimension, p.Value))
+	}
+	require.Equal(t, []string{"requests at 1", "requests at 2", "requests at 4", "nodes at 50", "pods at 25"}, points)
+	require.Len(t, all.Verdicts, len(metrics)*len(all.distinctPoints()))
+
+	for _, change := range []func(*report){
+		func(r *report) { r.Subjects = []string{newer} },
+		func(r *report) { r.Machine = "another" },
+		func(r *report) { r.Rounds = 4 },
+		func(r *report) { r.Base.Nodes++ },
+	} {
+		other := testReport()
+		change(other)
+		require.Len(t, addReport([]*report{all}, other), 2)
+	}
 }
 
 func TestBusyTime(t *testing.T) {
