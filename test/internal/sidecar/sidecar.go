@@ -3,6 +3,7 @@
 package sidecar
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,11 @@ import (
 )
 
 // readyLimit is how long a sidecar takes that will never become ready, however busy
-// the machine.
-const readyLimit = 5 * time.Minute
+// the machine and large the fleet.
+const readyLimit = 15 * time.Minute
+
+// logTail is how many bytes of a log an error shows.
+const logTail = 4 << 10
 
 // Process is a running sidecar, or another program that is run as one.
 type Process struct {
@@ -94,23 +98,31 @@ func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Pro
 // Arguments are those that it was started with.
 func (p *Process) Arguments() []string { return slices.Clone(p.command.Args[1:]) }
 
-// WaitReady waits until the sidecar reports that it is ready.
+// WaitReady waits until the sidecar reports that it is ready. The error says what it waits for.
 func (p *Process) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		if p.IsReady(ctx) {
+		_, waiting := p.Get(ctx, "/readyz")
+		if waiting == nil {
 			return nil
 		}
 		select {
 		case <-p.exited:
-			log, _ := os.ReadFile(p.Log)
-			return fmt.Errorf("%s ended before it was ready:\n%s", p.name, log)
+			return fmt.Errorf("%s ended before it was ready:\n%s", p.name, p.logEnd())
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s, log %s: %w", p.name, p.Log, ctx.Err())
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_, waiting = p.Get(asking, "/readyz")
+			return fmt.Errorf("wait for %s: %w\n%s", p.name, errors.Join(ctx.Err(), waiting), p.logEnd())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+func (p *Process) logEnd() []byte {
+	log, _ := os.ReadFile(p.Log)
+	return log[max(0, len(log)-logTail):]
 }
 
 var serving = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
@@ -151,7 +163,7 @@ func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %s", response.Status)
+		err = fmt.Errorf("status %s: %s", response.Status, bytes.TrimSpace(body))
 	}
 	return body, err
 }

@@ -136,6 +136,7 @@ func (w *world) measurePublishing(ctx context.Context, count int, f *figures) er
 	if err := f.Memory.sawPeak(process); err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "  Published %.0f nodes/s\n", f.Writing.PublishRate)
 	return process.Stop()
 }
 
@@ -161,6 +162,7 @@ func (w *world) measurePreparing(ctx context.Context, count int, f *figures) err
 		return err
 	}
 	f.Writing.PrepareCore = f.Writing.PrepareCPU / time.Since(start).Seconds()
+	fmt.Fprintf(os.Stderr, "  Prepared %.0f Pods/s\n", f.Writing.PrepareRate)
 	if _, _, err := w.pods.Await(ctx, fleet.Running, count); err != nil {
 		return err
 	}
