@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/app"
 	"github.com/kwok-dra/kwok-dra/internal/extensions"
 	"github.com/kwok-dra/kwok-dra/internal/observe/lifecycle"
+	"github.com/kwok-dra/kwok-dra/internal/util/kubeconfig"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
 
@@ -118,8 +120,8 @@ func newFleet(t testing.TB, config *rest.Config, o Options) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := writeKubeconfig(t.TempDir(), config)
-	if err != nil {
+	file := filepath.Join(t.TempDir(), "kubeconfig") // which is what kwok takes
+	if err := kubeconfig.Write(file, config, ""); err != nil {
 		return nil, err
 	}
 	return &fleet{

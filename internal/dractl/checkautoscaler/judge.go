@@ -268,12 +268,17 @@ func (j *judge) judgeWaiting(ctx context.Context) (violations []drajudge.Violati
 // isEmpty reports whether no Pod has a node but those that come with it.
 func (j *judge) isEmpty(node *madeNode) bool {
 	for _, pod := range j.pods {
-		owner := metav1.GetControllerOf(pod)
-		if pod.Spec.NodeName == node.Name && !drajudge.HasEnded(pod) && (owner == nil || owner.Kind != "DaemonSet" && owner.Kind != "Node") {
+		if pod.Spec.NodeName == node.Name && needsNode(pod) {
 			return false
 		}
 	}
 	return true
+}
+
+// needsNode reports whether a Pod has not ended, and would not come with another node as well.
+func needsNode(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return !drajudge.HasEnded(pod) && (owner == nil || owner.Kind != "DaemonSet" && owner.Kind != "Node")
 }
 
 // missingDevices says that a node is not what the groups promise.

@@ -37,7 +37,7 @@ type world struct {
 	player trial.Player
 	groups []*group
 	// nodesBefore are the nodes of groups that were there at first.
-	nodesBefore map[string]bool
+	nodesBefore []corev1.Node
 	// statements are those that count.
 	statements []drajudge.Statement
 	// problem returns why a program of the cluster has ended.
@@ -134,38 +134,63 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// listNodes returns the names of the nodes of groups.
-func (w *world) listNodes(ctx context.Context) (map[string]bool, error) {
+// groupOf returns the group of a node, or nil.
+func (w *world) groupOf(node *corev1.Node) *group {
+	i := slices.IndexFunc(w.groups, func(g *group) bool { return g.hasNode(node) })
+	if i < 0 {
+		return nil
+	}
+	return w.groups[i]
+}
+
+// listNodes returns the nodes of groups.
+func (w *world) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	names := map[string]bool{}
-	for i := range list.Items {
-		if slices.ContainsFunc(w.groups, func(g *group) bool { return g.hasNode(&list.Items[i]) }) {
-			names[list.Items[i].Name] = true
-		}
+	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool { return w.groupOf(&node) == nil }), nil
+}
+
+// surplusNodes returns of each group as many nodes as it has more than at first, all of which came later. One node of a group
+// is as good as another: an autoscaler may keep a new one in place of an old one.
+func (w *world) surplusNodes(ctx context.Context) ([]corev1.Node, error) {
+	nodes, err := w.listNodes(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return names, nil
+	surplus, isOld := map[*group]int{}, map[types.UID]bool{}
+	for i := range w.nodesBefore {
+		surplus[w.groupOf(&w.nodesBefore[i])]--
+		isOld[w.nodesBefore[i].UID] = true
+	}
+	for i := range nodes {
+		surplus[w.groupOf(&nodes[i])]++
+	}
+	return slices.DeleteFunc(nodes, func(node corev1.Node) bool {
+		g := w.groupOf(&node)
+		if isOld[node.UID] || surplus[g] <= 0 {
+			return true
+		}
+		surplus[g]--
+		return false
+	}), nil
 }
 
 // awaitFewNodes waits for the nodes of earlier stories to go. Those that the autoscaler leaves, which is reported already, it
 // deletes: the Pods of the next story would need no new ones.
 func (w *world) awaitFewNodes(ctx context.Context) error {
-	isDeleted := false
+	seen := map[types.UID]time.Time{}
 	for began := time.Now(); ; {
-		names, err := w.listNodes(ctx)
-		if err != nil || len(names) <= len(w.nodesBefore) {
+		nodes, err := w.surplusNodes(ctx)
+		if err != nil || len(nodes) == 0 {
 			return err
 		}
-		switch waited := time.Since(began); {
-		case waited > 2*w.Settle:
-			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(slices.Sorted(maps.Keys(names)), 3))
-		case waited > w.Settle && !isDeleted:
-			isDeleted = true
-			if err := w.deleteNewNodes(ctx, names); err != nil {
-				return err
-			}
+		if waited := time.Since(began); waited > 2*w.Settle {
+			return fmt.Errorf("nodes of earlier stories are still there after %s: delete %s", waited.Round(time.Second), cli.FirstFew(namesOf(nodes), 3))
+		}
+		if err := w.deleteLasting(ctx, nodes, seen); err != nil {
+			return err
 		}
 		if err := trial.Pause(ctx, time.Second); err != nil {
 			return err
@@ -173,15 +198,46 @@ func (w *world) awaitFewNodes(ctx context.Context) error {
 	}
 }
 
-// deleteNewNodes deletes those of some nodes that were not there at first.
-func (w *world) deleteNewNodes(ctx context.Context, names map[string]bool) error {
-	for name := range names {
-		if w.nodesBefore[name] {
+// deleteLasting deletes those of some nodes that are there for longer than the autoscaler may leave them empty. seen says since
+// when each is known to be there.
+func (w *world) deleteLasting(ctx context.Context, nodes []corev1.Node, seen map[types.UID]time.Time) error {
+	for i := range nodes {
+		node := &nodes[i]
+		if seen[node.UID].IsZero() {
+			seen[node.UID] = time.Now()
+		}
+		if time.Since(seen[node.UID]) <= w.Settle || node.DeletionTimestamp != nil {
 			continue
 		}
-		if err := w.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete node %s of an earlier story: %w", name, err)
+		if err := w.deleteEmptyNode(ctx, node); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func namesOf(nodes []corev1.Node) []string {
+	var names []string
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	return names
+}
+
+// deleteEmptyNode deletes a node that came after the start, unless Pods run there: those of stories have gone.
+func (w *world) deleteEmptyNode(ctx context.Context, node *corev1.Node) error {
+	pods, err := w.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	if err != nil {
+		return fmt.Errorf("list the Pods of node %s: %w", node.Name, err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; needsNode(pod) {
+			return fmt.Errorf("node %s of group %s came after the start, and runs Pod %s/%s of others: the cluster must be idle", node.Name, w.groupOf(node).Node.Name, pod.Namespace, pod.Name)
+		}
+	}
+	err = w.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete node %s of an earlier story: %w", node.Name, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package checkautoscaler
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,6 +158,70 @@ func TestPlayWithoutRest(t *testing.T) {
 		violations, err := w.playStory(ctx, 0, nil)
 		require.ErrorContains(t, err, "did not come to rest")
 		require.Contains(t, trialtest.IDs(violations), "node-fits")
+	})
+}
+
+// Before a story, nodes that came after the start go if they are empty, and none that others use.
+func TestAwaitFewNodes(t *testing.T) {
+	t.Parallel()
+	inWorld(t, &fake{keepsEmpty: true}, func(ctx context.Context, w *world) {
+		f := w.client.(*fake)
+		makeNode := func(g *group) (name string) {
+			f.Turn.Lock()
+			defer f.Turn.Unlock()
+			f.makeNode(g)
+			return fmt.Sprintf("%s-%d", g.Node.Name, f.made)
+		}
+		removeNode := func(name string) {
+			f.Turn.Lock()
+			defer f.Turn.Unlock()
+			f.removeNode(name)
+		}
+		addPod := func(name, node string, change func(pod *corev1.Pod)) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team", UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node}}
+			change(pod)
+			f.Add(pod)
+		}
+		before := makeNode(w.groups[0])
+		w.nodesBefore = f.nodes()
+		addPod("old", before, func(*corev1.Pod) {})
+		require.NoError(t, w.awaitFewNodes(ctx))
+
+		makeNode(w.groups[1])
+		removeNode(before)
+		began := time.Now()
+		require.NoError(t, w.awaitFewNodes(ctx), "as many nodes as at first, of another group")
+		require.Greater(t, time.Since(began), w.Settle)
+		require.Empty(t, f.nodes())
+
+		name := makeNode(w.groups[0])
+		require.NoError(t, w.awaitFewNodes(ctx), "a new node in place of the old one")
+		require.Len(t, f.nodes(), 1)
+
+		removeNode(name)
+		name = makeNode(w.groups[1])
+		addPod("daemon", name, func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "daemon", Controller: new(true)}}
+		})
+		addPod("static", name, func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: name, Controller: new(true)}}
+		})
+		addPod("ended", name, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+		require.NoError(t, w.awaitFewNodes(ctx))
+		require.Empty(t, f.nodes())
+
+		name = makeNode(w.groups[1])
+		addPod("web", name, func(*corev1.Pod) {})
+		_, err := w.playStory(ctx, 1, nil)
+		require.EqualError(t, err, "node "+name+" of group "+w.groups[1].Node.Name+" came after the start, and runs Pod team/web of others: the cluster must be idle")
+		require.Equal(t, name, f.nodes()[0].Name)
+
+		// The node is replaced by one of the same name after it was listed.
+		other := f.nodes()[0]
+		other.UID = "other"
+		f.Remove(apitest.Get[corev1.Pod](f.Server, "team", "web"))
+		require.NoError(t, w.deleteEmptyNode(ctx, &other))
+		require.Len(t, f.nodes(), 1)
 	})
 }
 

@@ -157,7 +157,11 @@ func (c *command) findCluster(ctx context.Context, g *given) (end func() error, 
 			return nil, err
 		}
 		g.kubeconfig = filepath.Join(g.folder, "kubeconfig")
-		return func() error { return nil }, c.reach.WriteKubeconfig(g.kubeconfig)
+		server, err := c.reach.WriteKubeconfig(g.kubeconfig)
+		if err == nil {
+			c.streams.Tell("cluster: %s\n", server)
+		}
+		return func() error { return nil }, err
 	}
 	if c.programs == "" {
 		c.programs = os.Getenv(assets)

@@ -18,7 +18,7 @@ const (
 	// look is how often the command polls.
 	look = 50 * time.Millisecond
 	// cleanUp bounds the deletion of what was created.
-	cleanUp = 30 * time.Second
+	cleanUp = time.Minute
 	// canaryTaint keeps other Pods from the canary's node.
 	canaryTaint = "dra.kwok.x-k8s.io/canary"
 )

@@ -66,8 +66,8 @@ func (w *world) playStory(ctx context.Context, seed int64, without []int) (viola
 		err = errors.Join(err, w.player.Clear(clearing, s))
 	}()
 	t := &judgement{world: w, Recorder: recorder, observer: drajudge.NewObserver(drajudge.Options{DecisionLag: decisionLag})}
-	err = w.player.Play(ctx, s, t.judgeAtRest)
-	return t.violations, errors.Join(err, t.judgeAtRest(ctx))
+	err = errors.Join(w.player.Play(ctx, s, t.judgeAtRest), t.judgeAtRest(ctx))
+	return t.violations, err
 }
 
 func (w *world) newShrinker() *trial.Shrinker {

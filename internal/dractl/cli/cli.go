@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/kwok-dra/kwok-dra/internal/util/suggest"
 )
@@ -35,6 +37,9 @@ const (
 	ExitNegative = 1
 	// ExitFailed is that of all other errors: the command could not do its work.
 	ExitFailed = 2
+	// ExitUnread is that of a command of which nobody reads the output any more. Shells show it for programs that
+	// SIGPIPE ends, and nothing is printed then either.
+	ExitUnread = 128 + int(syscall.SIGPIPE)
 )
 
 // ExitCode is the exit code for the error that a command returns.
@@ -44,8 +49,17 @@ func ExitCode(err error) int {
 		return 0
 	case errors.Is(err, ErrNegative):
 		return ExitNegative
+	case isUnread(err):
+		return ExitUnread
 	}
 	return ExitFailed
+}
+
+// isUnread reports whether an error says nothing but that nobody reads what was written to a file. Connections to an API server
+// break too.
+func isUnread(err error) bool {
+	write, isFile := errors.AsType[*fs.PathError](err)
+	return isFile && errors.Is(write, syscall.EPIPE) && err.Error() == write.Error()
 }
 
 // FirstFew lists names. Of more than most and one, it has the first ones and how many more there are.

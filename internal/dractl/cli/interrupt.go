@@ -10,11 +10,19 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// ContextOfSignals returns the context of a command, which ends when somebody stops the command. What client-go would then
-// print of each request that ends with it is dropped: the command says itself that it has stopped.
+// ContextOfSignals returns the context of a command, which ends when somebody stops the command or closes its terminal. What
+// client-go would then print of each request that ends with it is dropped: the command says itself that it has stopped.
+//
+// If nobody reads the output any more, writes fail, and no signal ends the command before it has cleaned up.
 func ContextOfSignals() (ctx context.Context, stop context.CancelFunc) {
 	utilruntime.ErrorHandlers = dropCanceled(utilruntime.ErrorHandlers)
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Unlike a signal that is ignored, one that is caught is as usual again in the programs that the command starts.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	stopping := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		stopping = append(stopping, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), stopping...)
 }
 
 // dropCanceled returns handlers of errors that are not called for what a context has ended.

@@ -1,16 +1,14 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
+	"github.com/kwok-dra/kwok-dra/internal/util/kubeconfig"
 )
 
 // Flags are kubectl's flags that choose the cluster.
@@ -52,26 +50,17 @@ func (f *Flags) Client() (kubernetes.Interface, error) {
 // DefaultNamespace is the namespace that is given, or that of the context.
 func (f *Flags) DefaultNamespace() (string, error) { return f.flags().Namespace(false) }
 
-// WriteKubeconfig writes a kubeconfig file with the chosen context alone, which needs no other
-// file.
-func (f *Flags) WriteKubeconfig(path string) error {
-	if _, err := f.RESTConfig(); err != nil {
-		return err
-	}
-	known, err := f.flags().ClientConfig().RawConfig()
+// WriteKubeconfig writes a kubeconfig file that leads where RESTConfig does, and returns the address of the API server.
+func (f *Flags) WriteKubeconfig(path string) (server string, err error) {
+	config, err := f.RESTConfig()
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return "", err
 	}
-	if f.Context != "" {
-		known.CurrentContext = f.Context
+	namespace, err := f.DefaultNamespace()
+	if err != nil {
+		return "", err
 	}
-	if err := errors.Join(clientcmdapi.MinifyConfig(&known), clientcmdapi.FlattenConfig(&known)); err != nil {
-		return fmt.Errorf("read kubeconfig: %w: set KUBECONFIG or give --kubeconfig FILE", err)
-	}
-	if err := clientcmd.WriteToFile(known, path); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
+	return config.Host, kubeconfig.Write(path, config, namespace)
 }
 
 // Pointers are those to the items of a list.

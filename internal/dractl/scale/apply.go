@@ -43,20 +43,15 @@ type applier struct {
 }
 
 // reachCount makes or removes nodes until there are as many as wanted.
-func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) error {
-	for _, object := range a.plan.Make {
-		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
-		switch {
-		case apierrors.IsConflict(err):
-			return fmt.Errorf("%s %s was changed by others, and stays as it is (%w): to undo their changes, "+
-				"kwok-dractl generate %s --nodes 0 | kubectl apply --server-side --force-conflicts -f -", object.GetKind(), object.GetName(), err, a.typed)
-		case err != nil:
-			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
+func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) (err error) {
 	if err := a.removeNodes(ctx); err != nil {
 		return err
 	}
+	defer func() {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("stopped: %d of %d nodes are made: the same command goes on from there", len(a.plan.Have)+int(a.made.Load()), want)
+		}
+	}()
 	drivers := map[string]bool{}
 	for i := range of.Pools {
 		drivers[of.Pools[i].Driver] = true
@@ -66,10 +61,10 @@ func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) e
 	count := func() counts { return counts{nodes: len(a.plan.Have) + int(a.made.Load())} }
 	line := func() string { return fmt.Sprintf("%d of %d nodes made", count().nodes, want) }
 	share := func() float64 { return float64(count().nodes) / float64(want) }
+	watching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	if a.timeout > 0 {
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		watched, err := startWatch(watching, a.client, of.Name)
+		watched, err := startWatch(watching, stop, a.client, of.Name, a.timeout)
 		if err != nil {
 			return err
 		}
@@ -80,20 +75,35 @@ func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) e
 			return float64(c.nodes+c.ready+c.pools) / float64(2*want+pools)
 		}
 	}
+	if err := a.makeObjects(ctx); err != nil {
+		return err
+	}
 	p := a.startProgress(line, share)
-	err := a.makeNodes(ctx)
+	err = a.makeNodes(watching)
 	if err == nil && a.timeout > 0 {
-		err = a.awaitComplete(ctx, count, want, pools)
+		err = a.awaitComplete(watching, count, want, pools)
 	}
 	p.stop()
-	if ctx.Err() != nil {
-		return fmt.Errorf("stopped: %d of %d nodes are made: the same command goes on from there", len(a.plan.Have)+int(a.made.Load()), want)
-	}
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.streams.Out, "%s: %s\n", of.Name, line())
 	return err
+}
+
+// makeObjects makes the templates and DeviceClasses that are missing.
+func (a *applier) makeObjects(ctx context.Context) error {
+	for _, object := range a.plan.Make {
+		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
+		switch {
+		case apierrors.IsConflict(err):
+			return fmt.Errorf("%s %s was changed by others, and stays as it is (%w): to undo their changes, "+
+				"kwok-dractl generate %s --nodes 0 | kubectl apply --server-side --force-conflicts -f -", object.GetKind(), object.GetName(), err, a.typed)
+		case err != nil:
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
 }
 
 func (a *applier) makeNodes(ctx context.Context) error {
@@ -133,7 +143,7 @@ func (a *applier) awaitComplete(ctx context.Context, count func() counts, want, 
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-tick.C:
 		}
 	}

@@ -3,6 +3,7 @@ package scale
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,17 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	watchapi "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/target"
+	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -164,12 +168,47 @@ func TestStalled(t *testing.T) {
 	})
 }
 
+// TestWatchRefused: who may not watch the fleet learns that at once, and a wait for the API server has an end. Nothing is
+// made if that is known by then.
+func TestWatchRefused(t *testing.T) {
+	t.Parallel()
+	const advice = ": the verbs list and watch are needed; without them, --timeout 0 makes nodes and does not wait"
+	for name, c := range map[string]struct {
+		verb, resource string
+		err            error
+		want           string
+		took           time.Duration
+	}{
+		"list":  {"list", "resourceslices", apierrors.NewForbidden(resourcev1.Resource("resourceslices"), "", errors.New("no")), "watch resourceslices: failed to list *v1.ResourceSlice: resourceslices.resource.k8s.io is forbidden: no" + advice, 0},
+		"watch": {"watch", "nodes", apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no")), "watch nodes: nodes is forbidden: no" + advice, 0},
+		"late":  {"list", "resourceslices", apierrors.NewInternalError(errors.New("no leader")), "list nodes and resourceslices: the API server has not listed them within --timeout 1m0s", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := apitest.New()
+				a, of := newApplier(t, client.Clientset, 2)
+				client.PrependReactor(c.verb, c.resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
+				if c.verb == "watch" {
+					client.PrependWatchReactor(c.resource, func(clienttesting.Action) (bool, watchapi.Interface, error) { return true, nil, c.err })
+				}
+				began := time.Now()
+				require.EqualError(t, a.reachCount(t.Context(), of, 2), c.want)
+				require.Equal(t, c.took, time.Since(began))
+				if c.verb == "list" {
+					require.Zero(t, a.made.Load())
+				}
+			})
+		})
+	}
+}
+
 // TestWatch counts nodes, and pools of which all slices are of one generation.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		w, err := startWatch(t.Context(), client, "t")
+		w, err := startWatch(t.Context(), nil, client, "t", time.Minute)
 		require.NoError(t, err)
 		requireCounts := func(nodes, ready, pools int) {
 			t.Helper()

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -30,8 +32,9 @@ type poolKey struct{ driver, pool string }
 // part is what a slice says of its pool.
 type part struct{ generation, slices int64 }
 
-// startWatch watches until ctx ends. Events say what is there when this returns.
-func startWatch(ctx context.Context, client kubernetes.Interface, target string) (*watch, error) {
+// startWatch watches until ctx ends. Events say what is there when this returns, which is an error if the API server does not
+// say that within timeout. It calls fail, which ends ctx, if the user has no right to watch: no other try helps.
+func startWatch(ctx context.Context, fail context.CancelCauseFunc, client kubernetes.Interface, target string, timeout time.Duration) (*watch, error) {
 	w := &watch{nodes: map[string]bool{}, pools: map[string]map[poolKey]map[string]part{}}
 	nodes := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(keepCounted),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = v1alpha1.ScaleLabel + "=" + target }))
@@ -58,16 +61,30 @@ func startWatch(ctx context.Context, client kubernetes.Interface, target string)
 			}
 		},
 	}
-	for _, informer := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), slices.Resource().V1().ResourceSlices().Informer()} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return nil, fmt.Errorf("watch the nodes: %w", err)
+	for resource, informer := range map[string]cache.SharedIndexInformer{
+		"nodes": nodes.Core().V1().Nodes().Informer(), "resourceslices": slices.Resource().V1().ResourceSlices().Informer(),
+	} {
+		err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
+			if apierrors.IsForbidden(err) {
+				fail(fmt.Errorf("watch %s: %w: the verbs list and watch are needed; without them, --timeout 0 makes nodes and does not wait", resource, err))
+				return
+			}
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		})
+		if err == nil {
+			_, err = informer.AddEventHandler(handler)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", resource, err)
 		}
 	}
 	nodes.StartWithContext(ctx)
 	slices.StartWithContext(ctx)
-	nodes.WaitForCacheSyncWithContext(ctx)
-	slices.WaitForCacheSyncWithContext(ctx)
-	return w, nil
+	syncing, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("list nodes and resourceslices: the API server has not listed them within --timeout %s", timeout))
+	defer cancel()
+	nodes.WaitForCacheSyncWithContext(syncing)
+	slices.WaitForCacheSyncWithContext(syncing)
+	return w, context.Cause(syncing)
 }
 
 // keepCounted drops what takes the memory and is not counted.

@@ -98,7 +98,11 @@ func (c *Cluster) find(ctx context.Context, folder string, hasCommand bool) (kub
 	none := func() error { return nil }
 	if c.Programs == "" && c.Reach.Configured() {
 		kubeconfig = filepath.Join(folder, "kubeconfig")
-		return kubeconfig, none, none, c.Reach.WriteKubeconfig(kubeconfig)
+		server, err := c.Reach.WriteKubeconfig(kubeconfig)
+		if err == nil {
+			c.Streams.Tell("cluster: %s\n", server)
+		}
+		return kubeconfig, none, none, err
 	}
 	if c.Programs == "" {
 		c.Programs = os.Getenv(assets)

@@ -5,12 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/testing/tabletest"
@@ -116,6 +121,53 @@ func TestConclude(t *testing.T) {
 	r.Problems = []string{"story 3: no scheduler", "story 4: no scheduler"}
 	require.EqualError(t, r.conclude(), "2 of 6 stories could not be played to the end: story 3: no scheduler")
 	require.NoError(t, (&Report{}).conclude())
+}
+
+// An interrupted command reports what the last story has violated by then, and what is left of it. A story that is shrunk
+// leaves it alike, and keeps its evidence.
+func TestReportLeftovers(t *testing.T) {
+	t.Parallel()
+	left := &story.LeftoverError{ID: "story-1", Resources: []string{"nodes", "namespaces"}, Err: errors.New("list nodes: no")}
+	const advice = "delete what is left of story story-1: kubectl delete nodes,namespaces -l dra.kwok.x-k8s.io/story=story-1: list nodes: no"
+	for name, c := range map[string]struct {
+		plays int // until one leaves objects
+		stop  bool
+		want  string
+	}{
+		"interrupted while it plays":   {1, true, "play story 1: context canceled\n" + advice},
+		"interrupted while it shrinks": {2, true, "shrink story 1: context canceled\n" + advice},
+		"while it shrinks":             {2, false, "shrink story 1: " + advice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			report, plays := &Report{}, 0
+			report.AddStatements(drajudge.Statements())
+			run := &Run{Streams: cli.Streams{ErrOut: io.Discard}, First: 1, Seeds: 3}
+			run.Limit, run.NewStory = time.Minute, func(id string, seed int64) *story.Story {
+				namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: id}}
+				return &story.Story{ID: id, Seed: seed, Steps: []story.Step{{Say: "It begins.", Create: story.Objects{namespace}}}}
+			}
+			run.Play = func(ctx context.Context, _ int64, _ []int) ([]drajudge.Violation, error) {
+				plays++
+				violations := []drajudge.Violation{violationOf("device-once", "a")}
+				if plays < c.plays {
+					return violations, nil
+				}
+				if c.stop {
+					cancel()
+				}
+				return violations, errors.Join(ctx.Err(), left)
+			}
+			require.EqualError(t, run.ReportStories(ctx, report, func() error { return nil }), c.want)
+			require.Equal(t, c.plays, plays)
+			require.Equal(t, 1, report.Stories)
+			result := report.Results[slices.IndexFunc(report.Results, func(result Result) bool { return result.ID == "device-once" })]
+			require.Equal(t, []int64{1}, result.Seeds)
+			require.Equal(t, c.stop, result.Evidence == nil)
+		})
+	}
 }
 
 // An interrupted command reports the stories that it has played.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/checkscheduler/story"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/drajudge"
@@ -22,7 +23,7 @@ type Run struct {
 }
 
 // ReportStories plays the stories, prints the report, and returns the error with which the command ends. If it is
-// interrupted, the report is that of the stories which were played.
+// interrupted, the report is that of the stories which were played, and of what the last one has violated by then.
 func (r *Run) ReportStories(ctx context.Context, report *Report, printReport func() error) error {
 	interrupted := r.playStories(ctx, report)
 	if interrupted != nil && report.Stories == 0 {
@@ -43,7 +44,10 @@ func (r *Run) playStories(ctx context.Context, report *Report) error {
 		violations, err := r.Play(ctx, seed, nil)
 		progress.Done()
 		if ctx.Err() != nil {
-			return fmt.Errorf("play story %d: %w", seed, ctx.Err())
+			if len(violations) > 0 {
+				report.addStory(seed, violations, time.Since(started))
+			}
+			return errors.Join(fmt.Errorf("play story %d: %w", seed, ctx.Err()), leftoverOf(err))
 		}
 		if err != nil {
 			report.Problems = append(report.Problems, fmt.Sprintf("story %d: %v", seed, err))
@@ -55,6 +59,14 @@ func (r *Run) playStories(ctx context.Context, report *Report) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// leftoverOf returns the part of an error that says what a story has left in the cluster, or nil.
+func leftoverOf(err error) error {
+	if left, isLeft := errors.AsType[*story.LeftoverError](err); isLeft {
+		return left
 	}
 	return nil
 }
@@ -87,10 +99,10 @@ func (r *Run) shrinkStory(ctx context.Context, result *Result) error {
 	progress := r.Streams.Progress(fmt.Sprintf("shrinking story %d, which violates %s", result.Seeds[0], result.ID), 0)
 	evidence, err := r.Shrink(ctx, result.Seeds[0], result.ID, result.Seen)
 	progress.Done()
+	result.Evidence = evidence
 	if err != nil {
 		return fmt.Errorf("shrink story %d: %w", result.Seeds[0], err)
 	}
-	result.Evidence = evidence
 	r.Streams.Tell("  %s: %s\n", result.ID, evidence.describe())
 	return nil
 }

@@ -3,6 +3,7 @@ package trial
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,25 +46,28 @@ type Shrinker struct {
 	Limit time.Duration
 }
 
-// Shrink looks for the smallest story of a seed that violates a statement. A violation that does not come back, or a
-// limit on time, ends the search with what is known by then.
+// Shrink looks for the smallest story of a seed that violates a statement. A violation that does not come back, a
+// limit on time, or objects that a play leaves in the cluster end the search with what is known by then; the latter are an error
+// beside the evidence. There is no evidence if ctx ends.
 func (s *Shrinker) Shrink(ctx context.Context, seed int64, id string, seen string) (*Evidence, error) {
 	whole := s.NewStory(evidenceID, seed)
 	e := &Evidence{Seed: seed, Whole: whole.Parts(), Seen: seen}
 	deadline := time.Now().Add(s.Limit)
 	known := map[string]bool{}
 	var without []int
+	var left error
 	// A story that cannot be played to the end is no smaller story, but for what it violates by then.
 	violates := func(without []int) bool {
 		text := e.textOf(s, without)
 		if isViolated, isKnown := known[text]; isKnown {
 			return isViolated
 		}
-		if ctx.Err() != nil || time.Now().After(deadline) {
+		if ctx.Err() != nil || left != nil || time.Now().After(deadline) {
 			return false
 		}
 		e.Plays++
-		violations, _ := s.Play(ctx, seed, without)
+		violations, err := s.Play(ctx, seed, without)
+		left = leftoverOf(err)
 		i := slices.IndexFunc(violations, func(v drajudge.Violation) bool { return v.Statement.ID == id })
 		if i >= 0 {
 			e.Seen = violations[i].Evidence
@@ -79,7 +83,7 @@ func (s *Shrinker) Shrink(ctx context.Context, seed int64, id string, seen strin
 		without = leaveOutParts(e.Whole, violates)
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), left)
 	}
 	smallest := whole.Without(without)
 	e.Parts, e.Story = smallest.Parts(), e.textOf(s, without)
@@ -88,7 +92,7 @@ func (s *Shrinker) Shrink(ctx context.Context, seed int64, id string, seen strin
 		return nil, err
 	}
 	e.Script = script.String()
-	return e, nil
+	return e, left
 }
 
 // textOf is the story of the evidence without some parts, as YAML. Parts that only go together have the same text.

@@ -80,7 +80,7 @@ func (o *objects) Delete(resource schema.GroupVersionResource, namespace, name s
 	}
 	for _, option := range options {
 		if p := option.Preconditions; p != nil {
-			err = expect(resource, metaOf(live), *p.UID, *p.ResourceVersion)
+			err = expect(resource, metaOf(live), valueOf(p.UID), valueOf(p.ResourceVersion))
 		}
 	}
 	if err != nil {
@@ -158,6 +158,13 @@ func kindOf(object runtime.Object) schema.GroupVersionKind {
 	kinds, _, err := scheme.Scheme.ObjectKinds(object)
 	must(err)
 	return kinds[0]
+}
+
+func valueOf[T any](pointer *T) (value T) {
+	if pointer != nil {
+		value = *pointer
+	}
+	return value
 }
 
 // expect reports a conflict if an object is not the one that a call is about.

@@ -2,7 +2,9 @@ package story
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +17,24 @@ var clearedKinds = []string{
 	"Pod", "PodGroup", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "DeviceTaintRule", "ResourceSlice", "DeviceClass", "Node", "PriorityClass",
 }
 
-// Clear deletes all that has the story's ID, and returns when it is gone. Only the namespace may go later.
+// LeftoverError says what of a story may be left, and how to delete it.
+type LeftoverError struct {
+	// ID is that of the story.
+	ID string
+	// Resources are what kubectl calls the kinds that have to be deleted.
+	Resources []string
+	// Err is why objects may be left.
+	Err error
+}
+
+func (e *LeftoverError) Error() string {
+	return fmt.Sprintf("delete what is left of story %s: kubectl delete %s -l %s=%s: %v", e.ID, strings.Join(e.Resources, ","), Label, e.ID, e.Err)
+}
+
+func (e *LeftoverError) Unwrap() error { return e.Err }
+
+// Clear deletes all that has the story's ID, and returns when it is gone. Only the namespace may go later. What cannot be
+// deleted keeps nothing else: in the end the error is a LeftoverError.
 func (p *Player) Clear(ctx context.Context, s *Story) error {
 	versions := map[string]string{}
 	for i := range s.Steps {
@@ -27,20 +46,29 @@ func (p *Player) Clear(ctx context.Context, s *Story) error {
 	if versions["Pod"] != "" { // the controller and the scheduler make claims for Pods
 		versions["ResourceClaim"] = resourceVersion
 	}
+	var errs []error
 	for _, kind := range clearedKinds {
 		if versions[kind] == "" {
 			continue
 		}
-		ref := Ref{APIVersion: versions[kind], Kind: kind}
-		if err := p.clearKind(ctx, s, ref); err != nil {
-			return fmt.Errorf("clear story %s of its %s objects: %w", s.ID, kind, err)
+		if err := p.clearKind(ctx, s, Ref{APIVersion: versions[kind], Kind: kind}); err != nil {
+			errs = append(errs, fmt.Errorf("delete %s objects: %w", kind, err))
 		}
 	}
-	err := p.client.CoreV1().Namespaces().Delete(ctx, s.ID, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete namespace %s: %w", s.ID, err)
+	err := p.await(ctx, func(ctx context.Context) error {
+		err := p.client.CoreV1().Namespaces().Delete(ctx, s.ID, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, or goes
+			return nil
+		}
+		return finalIfRefused(err)
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("delete namespace: %w", err))
 	}
-	return nil
+	if len(errs) == 0 {
+		return nil
+	}
+	return &LeftoverError{ID: s.ID, Resources: s.clusterResources(), Err: errors.Join(errs...)}
 }
 
 // clearKind deletes objects of a kind until none is left. Of claims that a broken scheduler has never released it
@@ -53,11 +81,11 @@ func (p *Player) clearKind(ctx context.Context, s *Story, ref Ref) error {
 	}
 	deleteAll := func(ctx context.Context) error {
 		if err := client.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, selected); err != nil {
-			return finalError{err}
+			return finalIfRefused(err)
 		}
 		left, err := client.List(ctx, selected)
 		if err != nil {
-			return finalError{err}
+			return finalIfRefused(err)
 		}
 		if len(left.Items) > 0 {
 			return fmt.Errorf("%s is still there", left.Items[0].GetName())
@@ -68,10 +96,21 @@ func (p *Player) clearKind(ctx context.Context, s *Story, ref Ref) error {
 	if err == nil || ref.Kind != "ResourceClaim" || ctx.Err() != nil {
 		return err
 	}
-	if err := removeFinalizers(ctx, client); err != nil {
-		return err
+	return p.await(ctx, func(ctx context.Context) error {
+		if err := removeFinalizers(ctx, client); err != nil {
+			return finalIfRefused(err)
+		}
+		return deleteAll(ctx)
+	})
+}
+
+// finalIfRefused makes an error final that no other try changes: the user has no right to the request, or the API server has no
+// such kind.
+func finalIfRefused(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return finalError{err}
 	}
-	return p.await(ctx, deleteAll)
+	return err
 }
 
 func removeFinalizers(ctx context.Context, client dynamic.ResourceInterface) error {
