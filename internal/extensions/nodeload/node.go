@@ -55,7 +55,8 @@ type driver struct {
 // pod is a Pod on a node.
 type pod struct {
 	record podRecord
-	// steps are not sent yet, or just being sent; a goroutine runs as long as there are any.
+	// steps are not sent yet, or just being sent. One goroutine sends them: it starts with the first step, and ends in the
+	// hold of the lock in which it removes the last.
 	steps []dueStep
 }
 
@@ -219,12 +220,8 @@ func (n *node) podChanged(uid types.UID, now *podView) {
 // late.
 func (n *node) sendSteps(uid types.UID, of *pod) {
 	var idle time.Time
-	for ; ; idle = time.Now() {
+	for hasNext := true; hasNext; idle = time.Now() {
 		n.mu.Lock()
-		if len(of.steps) == 0 {
-			n.mu.Unlock()
-			return
-		}
 		next := of.steps[0]
 		n.mu.Unlock()
 		if next.at.Before(idle) {
@@ -245,6 +242,7 @@ func (n *node) sendSteps(uid types.UID, of *pod) {
 			next.at = time.Now().Add(refusedInterval)
 			of.steps = append(of.steps, next)
 		}
+		hasNext = len(of.steps) > 0
 		n.mu.Unlock()
 	}
 }
