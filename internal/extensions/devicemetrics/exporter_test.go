@@ -14,7 +14,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
@@ -210,7 +212,7 @@ func TestLimit(t *testing.T) {
 			require.Equal(t, want.all, all, limit)
 			require.Equal(t, want.omitted, samples[Omitted.Name], limit)
 		}
-		require.Len(t, w.scrape("/metrics/nodes/node-2/devices"), 2*9+6*2, "those of one node are all there")
+		require.Len(t, w.scrape("/metrics/nodes/node-2/devices"), 8*9, "those of one node are all there")
 	})
 }
 
@@ -231,6 +233,31 @@ func TestNothingIsKept(t *testing.T) {
 		require.Len(t, w.nodes, 1)
 	})
 }
+
+// TestIncompleteDevicesAreNotKept: the scrape after drivers become known has all devices, though no object has changed.
+func TestIncompleteDevicesAreNotKept(t *testing.T) {
+	for name, before := range map[string]containerview.Drivers{"no driver is known": nil, "no device is known": &unknowing{}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices))
+				drivers := w.Drivers
+				w.Drivers = func(*config.Set, *corev1.Node) containerview.Drivers { return before }
+				require.NotContains(t, w.scrape("/metrics/devices"), `DCGM_FI_DEV_GPU_UTIL{`+gpu0+`}`)
+				w.Drivers = drivers
+				require.Contains(t, w.scrape("/metrics/devices"), `DCGM_FI_DEV_GPU_UTIL{`+gpu0+`}`)
+				kept := w.nodes["n"]
+				w.scrape("/metrics/devices")
+				require.Same(t, kept, w.nodes["n"], "nothing has changed since")
+			})
+		})
+	}
+}
+
+// unknowing are drivers that know no device.
+type unknowing struct{ containerview.Drivers }
+
+// Device implements containerview.Drivers.
+func (*unknowing) Device(*resourcev1.DeviceRequestAllocationResult) *resourcev1.Device { return nil }
 
 func TestNewestGeneration(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

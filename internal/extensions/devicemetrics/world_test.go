@@ -33,7 +33,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// gpus has two GPUs of NVIDIA, a partition of the second one, and two devices of another kind.
+// gpus has eight GPUs of NVIDIA, a partition of the second one, and two devices of another kind.
 const gpus = `---
 apiVersion: dra.kwok.x-k8s.io/v1alpha1
 kind: ResourcePoolTemplate
@@ -42,7 +42,7 @@ spec:
   driver: gpu.nvidia.com
   devices:
   - name: gpu
-    count: 2
+    count: 8
     attributes:
       uuid: "GPU-{{ .Index }}"
       productName: NVIDIA H100 80GB HBM3
