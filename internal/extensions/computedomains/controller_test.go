@@ -231,6 +231,11 @@ func TestCheck(t *testing.T) {
 		taken.Labels[domainLabel] = "d2"
 		require.ErrorContains(t, w.Check(taken, claim, &claim.Status.Allocation.Devices.Results[0]), "label already exists for a different ComputeDomain")
 
+		misnamed := newTray("n", "Rack_1")
+		failure, isFailure = errors.AsType[*plan.Failure](w.Check(misnamed, claim, &claim.Status.Allocation.Devices.Results[0]))
+		require.True(t, isFailure)
+		require.ErrorContains(t, failure, `error asserting ComputeDomain Ready: node n: label nvidia.com/gpu.clique: "Rack_1" cannot be in the name of a ComputeDomainClique: a lowercase RFC 1123 subdomain must consist of`)
+
 		other := resourcev1.DeviceRequestAllocationResult{Driver: "gpu.nvidia.com"}
 		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, channelConfig, "d1"), &other))
 		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, daemonConfig, "d1"), new(newClaim(worker, daemonConfig, "d1").Status.Allocation.Devices.Results[0])))
