@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/internal/observe/cached"
+	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
 
@@ -27,11 +29,14 @@ func TestStepsAreSentOnce(t *testing.T) {
 		return respond(http.StatusOK, http.NoBody), nil
 	})
 	c.limiter.SetLimit(rate.Inf)
-	n := &node{kubelet: c, ctx: t.Context(), pods: map[types.UID]*pod{}}
+	pods := newPods(apitest.New(newPod()))
+	runtest.UntilEnd(t.Context(), t, pods.Run)
+	require.True(t, cache.WaitFor(t.Context(), "", pods.Synced()...))
+	n := &node{Controller: &Controller{pods: pods}, kubelet: c, ctx: t.Context(), pods: map[types.UID]*pod{}}
 	version := 0
 	change := func(phase podPhase) {
 		version++
-		n.podChanged("pod-uid", &podView{Meta: cached.Meta{Namespace: "default", Name: "a", UID: "pod-uid", ResourceVersion: strconv.Itoa(version)}, node: "node-0", phase: phase})
+		n.podChanged(&podView{Meta: cached.Meta{Namespace: "default", Name: "a", UID: "pod-uid", ResourceVersion: strconv.Itoa(version)}, node: "node-0", phase: phase})
 	}
 	change(podPending)
 	change(podRunning)
