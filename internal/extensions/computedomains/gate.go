@@ -46,10 +46,13 @@ func (c *Controller) Check(node *corev1.Node, claim *resourcev1.ResourceClaim, r
 		return failure("error asserting ComputeDomain Ready: %w", err)
 	case label != "" && label != uid:
 		return pending(failure("error adding Node label for ComputeDomain: label already exists for a different ComputeDomain"))
-	case !c.isNodeReadyIn(found, node.Name, name):
-		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
+	case c.isNodeReadyIn(found, node.Name, name):
+		return nil
+	case c.findsNoPlace(node.Name):
+		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain: ComputeDomainClique %s is full: more nodes have the label %s=%s than one NVLink domain has; give each NVLink domain a value of its own",
+			name, fabricLabel, node.Labels[fabricLabel]))
 	}
-	return nil
+	return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
 }
 
 // isNodeReadyIn reports whether a node is ready in a ComputeDomain, by its clique or by the status.
