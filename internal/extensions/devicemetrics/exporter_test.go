@@ -308,25 +308,6 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, `{a="1\"\\\n",c="3"}`, formatLabels([]label{{"a", "1\"\\\n"}, {"b", ""}, {"c", "3"}}))
 }
 
-func TestMistakesAreTold(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		pod := running("p", usageOf("much", "0.5"), "a")
-		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), allocated("a", "gpu.nvidia.com", "gpu-0", pod))
-		w.Add(pod) // its node is known by then
-		const percent = `must be a percentage from 0 to 100, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 75 or wave(20, 90, 5m)`
-		const memory = `must be a quantity or a percentage with its sign, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 40Gi, 50% or ramp(0, 60Gi, 10m)`
-		require.Equal(t, []string{`Warning InvalidUsage pod default/p: annotation dra.kwok.x-k8s.io/usage-gpu "much": "much" is no percentage from 0 to 100: ` + percent +
-			`; annotation dra.kwok.x-k8s.io/usage-memory "0.5": "0.5" is less than a byte; as a part of the memory it is "50%": ` + memory + `; its devices are idle in that respect`}, w.took())
-		require.Equal(t, "0", w.scrape("/metrics/devices")[`DCGM_FI_DEV_GPU_UTIL{`+gpu0+ofPod+`}`])
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"new": "label"} })
-		require.Empty(t, w.took(), "the mistake is the same")
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Annotations = usageOf("75", "0.25") })
-		require.Len(t, w.took(), 1)
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Annotations = usageOf("75", "25%") })
-		require.Empty(t, w.took())
-	})
-}
-
 // BenchmarkScrape scrapes a fleet of 10,000 nodes with 80,000 devices, of which 8,000 are allocated,
 // without and with changes of one node in ten between two scrapes.
 func BenchmarkScrape(b *testing.B) {
