@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,7 +44,8 @@ func serveDeviceMetrics(views *containerViews, devices *deviceInventory) app.Ext
 			if !isServed {
 				return
 			}
-			devicemetrics.TellMistakes(core.Caches, core.Owner, core.Recorder)
+			mistakes := devicemetrics.NewMistakeReporter(devicemetrics.MistakeOptions{Client: core.Client, Caches: core.Caches, Owner: core.Owner})
+			core.Add(app.Part{Run: func(ctx context.Context) { mistakes.Run(ctx, core.Workers) }, Check: mistakes.CheckHealth})
 			core.Handle(app.MetricsRoutes, devicemetrics.New(devicemetrics.Options{
 				Config: core.Config, Caches: core.Caches, Owner: core.Owner, Drivers: views.driversOf, TaintRules: devices.rules.Rules,
 				Now: time.Now, Max: devicemetrics.MaxDevices,

@@ -1,12 +1,14 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 
 	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 )
 
 // Certificate is what TLS connections are served with.
@@ -17,7 +19,7 @@ type Certificate struct {
 }
 
 // TLS returns the configuration of a server with the certificate. It returns an error if the files cannot be used. If they
-// become unusable later, such as while only one of them is written, the last good certificate is served.
+// become unusable later, such as while only one of them is written, the last good certificate is served, and the log says so.
 func (c *Certificate) TLS() (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("give both --tls-cert-file and --tls-private-key-file, or neither")
@@ -26,16 +28,42 @@ func (c *Certificate) TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lastGood atomic.Pointer[tls.Certificate]
-	lastGood.Store(first)
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if c.CertFile != "" {
-			if newest, err := c.readCertificate(); err == nil {
-				lastGood.Store(newest)
-			}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CertFile == "" {
+		config.Certificates = []tls.Certificate{*first}
+	} else {
+		r := &reloader{Certificate: c, lastGood: first}
+		config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return r.reload(hello.Context()), nil }
+	}
+	return config, nil
+}
+
+// reloader serves the files of a Certificate as they are.
+type reloader struct {
+	*Certificate
+
+	mu       sync.Mutex
+	lastGood *tls.Certificate
+	// failure is why lastGood is not what the files have, or "".
+	failure string
+}
+
+// reload returns the certificate for a connection. It logs a failure once, not for each connection.
+func (r *reloader) reload(ctx context.Context) *tls.Certificate {
+	newest, err := r.readCertificate()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	logger, before := klog.FromContext(ctx), r.failure
+	if err != nil {
+		if r.failure = err.Error(); r.failure != before {
+			logger.Error(err, "Failed to reload the certificate; serving the last good one")
 		}
-		return lastGood.Load(), nil
-	}}, nil
+		return r.lastGood
+	}
+	if r.lastGood, r.failure = newest, ""; before != "" {
+		logger.Info("Reloaded the certificate", "certFile", r.CertFile, "keyFile", r.KeyFile)
+	}
+	return newest
 }
 
 // readCertificate reads the files, or makes a certificate if there are none.

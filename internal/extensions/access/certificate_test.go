@@ -1,14 +1,22 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 // write makes a certificate for a host in two files.
@@ -21,15 +29,24 @@ func write(t *testing.T, c *Certificate, host string, modified time.Time) {
 	require.NoError(t, os.Chtimes(c.CertFile, modified, modified))
 }
 
-func requireHost(t *testing.T, config *tls.Config, host string) {
+// connect returns the certificate that a connection is served with.
+func connect(ctx context.Context, t *testing.T, config *tls.Config) *x509.Certificate {
 	t.Helper()
-	got, err := config.GetCertificate(nil)
-	require.NoError(t, err)
-	require.NoError(t, got.Leaf.VerifyHostname(host))
+	near, far := net.Pipe()
+	server, client := tls.Server(far, config), tls.Client(near, &tls.Config{InsecureSkipVerify: true})
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.HandshakeContext(ctx) })
+	require.NoError(t, client.HandshakeContext(ctx))
+	require.NoError(t, near.Close()) // before the server has sent its session tickets, which nobody reads
+	serving.Wait()
+	require.NoError(t, far.Close())
+	return client.ConnectionState().PeerCertificates[0]
 }
 
 func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx, log := klog.NewContext(t.Context(), logger), logger.GetSink().(ktesting.Underlier).GetBuffer()
 	dir, start := t.TempDir(), time.Now()
 	c := &Certificate{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
 	_, err := c.TLS()
@@ -37,26 +54,36 @@ func TestCertificateFiles(t *testing.T) {
 	write(t, c, "one.example.com", start)
 	config, err := c.TLS()
 	require.NoError(t, err)
-	requireHost(t, config, "one.example.com")
+	serves := func(host string) {
+		t.Helper()
+		for range 2 {
+			require.NoError(t, connect(ctx, t, config).VerifyHostname(host))
+		}
+	}
+	serves("one.example.com")
+	require.Empty(t, log.String())
 
 	require.NoError(t, os.WriteFile(c.CertFile, []byte("half"), 0o600))
-	requireHost(t, config, "one.example.com")
+	serves("one.example.com")
+	require.Equal(t, 1, strings.Count(log.String(), "Failed to reload the certificate; serving the last good one"), "once, not for each connection")
+	require.Contains(t, log.String(), fmt.Sprintf("read certificate %s and key %s: tls: failed to find any PEM data", c.CertFile, c.KeyFile))
 	write(t, c, "two.example.com", start.Add(time.Hour))
-	requireHost(t, config, "two.example.com")
+	serves("two.example.com")
+	require.Equal(t, 1, strings.Count(log.String(), "Reloaded the certificate"))
 	require.NoError(t, os.Remove(c.KeyFile))
-	requireHost(t, config, "two.example.com")
+	serves("two.example.com")
+	require.NoError(t, os.Remove(c.CertFile))
+	serves("two.example.com")
+	require.Equal(t, 3, strings.Count(log.String(), "Failed to reload the certificate"), "each other cause")
 }
 
 func TestCertificateMade(t *testing.T) {
 	t.Parallel()
 	config, err := (&Certificate{}).TLS()
 	require.NoError(t, err)
-	requireHost(t, config, "localhost")
-	first, err := config.GetCertificate(nil)
-	require.NoError(t, err)
-	again, err := config.GetCertificate(nil)
-	require.NoError(t, err)
-	require.Same(t, first, again)
+	first := connect(t.Context(), t, config)
+	require.NoError(t, first.VerifyHostname("localhost"))
+	require.Equal(t, first, connect(t.Context(), t, config))
 }
 
 func TestCertificateHalf(t *testing.T) {

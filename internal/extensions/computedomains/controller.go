@@ -39,12 +39,23 @@ type Controller struct {
 	mu sync.Mutex
 	// uses has the nodes on which Pods use ComputeDomains.
 	uses map[string]nodeUse
+	// full has the nodes whose daemons find no free index, by their clique.
+	full map[cliqueKey][]string
 }
 
 // nodeUse is what the Pods of a node use.
 type nodeUse struct {
 	domain string
 	clique cliqueKey
+	// listed is what the clique depends on.
+	listed listedDaemon
+}
+
+// listedDaemon is the part of a daemon that its clique lists. A Pod that replaces another owns the clique anew.
+type listedDaemon struct {
+	uid   types.UID
+	ip    string
+	ready bool
 }
 
 // Options configure a Controller. All but Owner are required.
@@ -58,7 +69,7 @@ type Options struct {
 
 // New makes a Controller; Run starts it.
 func New(o Options) *Controller {
-	c := &Controller{Options: o, onNode: func(string) {}, uses: map[string]nodeUse{}}
+	c := &Controller{Options: o, onNode: func(string) {}, uses: map[string]nodeUse{}, full: map[cliqueKey][]string{}}
 	newInformer := func(resource schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
 		return dynamicinformer.NewFilteredDynamicInformer(o.Objects, resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
 	}
@@ -97,7 +108,7 @@ func (c *Controller) addHandlers() {
 	})
 	c.domains.Handle(cache.TypedResourceEventHandlerFuncs[*domain]{
 		AddFunc:    c.enqueueUsers,
-		UpdateFunc: func(_, d *domain) { c.enqueueUsers(d) },
+		UpdateFunc: c.domainChanged,
 		DeleteFunc: func(deleted cache.DeletedObject[*domain]) {
 			if deleted.OptionalObj != nil {
 				c.enqueueUsers(deleted.OptionalObj)
@@ -113,12 +124,27 @@ func (c *Controller) addHandlers() {
 	})
 }
 
-// enqueueUsers queues the nodes whose Pods use a ComputeDomain.
+// enqueueUsers queues the nodes whose Pods use a ComputeDomain that is new or gone.
 func (c *Controller) enqueueUsers(d *domain) {
-	for _, node := range c.nodesWith(func(use nodeUse) bool { return use.domain == string(d.UID) }) {
+	for _, node := range c.nodesOf(d) {
 		c.nodeLoop.Add(node)
 		c.onNode(node)
 	}
+}
+
+// domainChanged announces the nodes that have become ready or are no longer. NVIDIA's controller updates a ComputeDomain for
+// each of its nodes, and what nodes and daemons write does not depend on that.
+func (c *Controller) domainChanged(old, now *domain) {
+	for _, node := range c.nodesOf(now) {
+		if old.ready[node] != now.ready[node] {
+			c.onNode(node)
+		}
+	}
+}
+
+// nodesOf lists the nodes whose Pods use a ComputeDomain.
+func (c *Controller) nodesOf(d *domain) []string {
+	return c.nodesWith(func(use nodeUse) bool { return use.domain == string(d.UID) })
 }
 
 // cliqueChanged queues a clique, and announces the nodes whose daemons have become ready.
@@ -127,6 +153,14 @@ func (c *Controller) cliqueChanged(old, now *clique) {
 	for _, entry := range now.daemons {
 		if entry.Status == statusReady && !old.isReady(entry.NodeName) {
 			c.onNode(entry.NodeName)
+		}
+	}
+}
+
+func (c *Controller) enqueueCliques(keys ...cliqueKey) {
+	for _, key := range keys {
+		if key != (cliqueKey{}) {
+			c.cliqueLoop.Add(key)
 		}
 	}
 }
@@ -207,7 +241,10 @@ func (c *Controller) domainWith(uid string) *domain {
 func (c *Controller) reconcileNode(ctx context.Context, name string) error {
 	node, plan := c.planNodeNamed(name)
 	c.mu.Lock()
-	before, now := c.uses[name], nodeUse{plan.domain, plan.clique}
+	before, now := c.uses[name], nodeUse{domain: plan.domain, clique: plan.clique}
+	if plan.daemon != nil {
+		now.listed = listedDaemon{plan.daemon.pod.UID, plan.daemon.pod.Status.PodIP, plan.daemon.ready}
+	}
 	c.uses[name] = now
 	if now == (nodeUse{}) {
 		delete(c.uses, name)
@@ -216,10 +253,8 @@ func (c *Controller) reconcileNode(ctx context.Context, name string) error {
 	if now.domain != before.domain {
 		c.onNode(name) // before the caches are complete, Check has no answer
 	}
-	for _, key := range []cliqueKey{before.clique, now.clique} {
-		if key != (cliqueKey{}) {
-			c.cliqueLoop.Add(key)
-		}
+	if now != before {
+		c.enqueueCliques(before.clique, now.clique)
 	}
 	if plan.label != nil {
 		var value any // nil removes the label
@@ -249,6 +284,32 @@ func patchOf(uid types.UID, label string, value any) []byte {
 	return patch
 }
 
+// maxLogged is how many nodes without a place in their clique the log names.
+const maxLogged = 3
+
+// reportFull logs the nodes whose daemons find no free index in a clique, once for each change, and keeps them for Check.
+func (c *Controller) reportFull(ctx context.Context, key cliqueKey, full []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Equal(full, c.full[key]) {
+		return
+	}
+	if len(full) == 0 {
+		delete(c.full, key)
+		return
+	}
+	c.full[key] = full
+	klog.FromContext(ctx).Info("The ComputeDomainClique is full; more nodes have its ID in their label than one NVLink domain has",
+		"clique", key, "label", fabricLabel, "nodes", full[:min(len(full), maxLogged)], "count", len(full))
+}
+
+// findsNoPlace reports whether the daemon of a node finds no free index in its clique.
+func (c *Controller) findsNoPlace(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.full[c.uses[node].clique], node)
+}
+
 // reconcileClique brings the entries of a clique up to date whose nodes this replica acts for.
 func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
 	view := &cliqueView{key: key, existing: c.cliques.Get(key.String()), daemons: map[string]*daemon{}}
@@ -269,9 +330,7 @@ func (c *Controller) reconcileClique(ctx context.Context, key cliqueKey) error {
 		}
 	}
 	want, full := planClique(view)
-	if len(full) > 0 {
-		klog.FromContext(ctx).Info("The ComputeDomainClique is full; more nodes have its ID in their label than one NVLink domain has", "clique", key, "label", fabricLabel, "nodes", full)
-	}
+	c.reportFull(ctx, key, full)
 	if want == nil {
 		return nil
 	}

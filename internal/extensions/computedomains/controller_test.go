@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
@@ -35,7 +39,22 @@ type world struct {
 	*Controller
 	// announced are the nodes that OnChange was called with.
 	announced map[string]bool
-	stop      func()
+	// queuedCliques counts how often a clique was queued.
+	queuedCliques atomic.Int64
+	log           ktesting.Buffer
+	stop          func()
+}
+
+// countedQueue counts what is added to a queue.
+type countedQueue struct {
+	workqueue.TypedRateLimitingInterface[cliqueKey]
+	added *atomic.Int64
+}
+
+// Add implements workqueue.TypedInterface.
+func (q countedQueue) Add(key cliqueKey) {
+	q.added.Add(1)
+	q.TypedRateLimitingInterface.Add(key)
 }
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
@@ -61,11 +80,14 @@ func (w *world) start() {
 	w.Controller = New(Options{Client: w.Server, Objects: w.nvidia, Caches: caches, Owner: w.owner})
 	w.announced = map[string]bool{}
 	w.OnChange(func(node string) { w.announced[node] = true })
+	w.cliqueLoop.TypedRateLimitingInterface = countedQueue{w.cliqueLoop.TypedRateLimitingInterface, &w.queuedCliques}
+	logger := ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+	w.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
 	runs := []func(context.Context){caches.Run, func(ctx context.Context) { w.Run(ctx, 1) }}
 	if w.owner != nil {
 		runs = append(runs, w.owner.Run)
 	}
-	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, runs...)
+	w.stop = runtest.InOrder(klog.NewContext(w.t.Context(), logger), w.t, runs...)
 	w.settle()
 }
 
@@ -231,6 +253,11 @@ func TestCheck(t *testing.T) {
 		taken.Labels[domainLabel] = "d2"
 		require.ErrorContains(t, w.Check(taken, claim, &claim.Status.Allocation.Devices.Results[0]), "label already exists for a different ComputeDomain")
 
+		misnamed := newTray("n", "Rack_1")
+		failure, isFailure = errors.AsType[*plan.Failure](w.Check(misnamed, claim, &claim.Status.Allocation.Devices.Results[0]))
+		require.True(t, isFailure)
+		require.ErrorContains(t, failure, `error asserting ComputeDomain Ready: node n: label nvidia.com/gpu.clique: "Rack_1" cannot be in the name of a ComputeDomainClique: a lowercase RFC 1123 subdomain must consist of`)
+
 		other := resourcev1.DeviceRequestAllocationResult{Driver: "gpu.nvidia.com"}
 		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, channelConfig, "d1"), &other))
 		require.NoError(t, w.Check(newTray("n", ""), newClaim(worker, daemonConfig, "d1"), new(newClaim(worker, daemonConfig, "d1").Status.Allocation.Devices.Results[0])))
@@ -248,6 +275,64 @@ func TestStandby(t *testing.T) {
 		w.addDaemon("n", "10.0.0.1", corev1.ConditionTrue, "d1")
 		require.Empty(t, w.wrote())
 		require.Equal(t, "absent", w.clique("d1.rack.0"))
+	})
+}
+
+// TestFullClique: the log and the Pods with a channel on the node say that its daemon finds no place, once for each change.
+func TestFullClique(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newTray("n", "rack.0"), newTray("o", "rack.0"))
+		w.start()
+		w.addDomain("d1")
+		first := w.addDaemon("n", "10.0.0.1", corev1.ConditionTrue, "d1")
+		require.Equal(t, "n=10.0.0.1/0/Ready", w.clique("d1.rack.0"))
+		narrow, worker := newDaemon("o", "10.0.0.2", corev1.ConditionTrue), newWorker("w", "o")
+		narrow.Spec.Containers[0].Env = []corev1.EnvVar{{Name: maxDaemonsVariable, Value: "1"}}
+		w.Add(newClaim(narrow, daemonConfig, "d1"))
+		w.Add(narrow)
+		require.ErrorContains(t, w.check(worker, "d1"), "current node not ready in ComputeDomain: ComputeDomainClique d1.rack.0 is full: more nodes have the label nvidia.com/gpu.clique=rack.0 than")
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
+			apitest.Edit(w.Server, driverNamespace, "daemon-on-o", func(pod *corev1.Pod) { setReady(pod, status, status) })
+			w.settle()
+		}
+		require.Equal(t, 1, strings.Count(w.log.String(), "The ComputeDomainClique is full"))
+
+		w.Remove(first)
+		require.Equal(t, "o=10.0.0.2/0/Ready", w.clique("d1.rack.0"))
+		require.NoError(t, w.check(worker, "d1"))
+	})
+}
+
+// TestNothingIsQueuedInVain: an update of a ComputeDomain is news for the nodes whose entries differ, and a Pod or a Node that
+// changes in other ways is no news for a clique.
+func TestNothingIsQueuedInVain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start()
+		w.addDomain("d1")
+		for _, name := range []string{"n", "m"} {
+			worker := newWorker("w-"+name, name)
+			w.Add(newTray(name, "rack.0"))
+			w.Add(newClaim(worker, channelConfig, "d1"))
+			w.Add(worker)
+			w.addDaemon(name, "10.0.0.1", corev1.ConditionTrue, "d1")
+		}
+		w.settle()
+		clear(w.announced)
+		_, err := w.nvidia.Resource(domainsResource).Namespace("default").Update(t.Context(), newDomain("d1", "n"), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		w.settle()
+		require.Equal(t, map[string]bool{"n": true}, w.announced)
+
+		w.queuedCliques.Store(0)
+		apitest.Edit(w.Server, "", "n", func(node *corev1.Node) { node.Labels["other"] = "label" })
+		apitest.Edit(w.Server, "default", "w-n", func(pod *corev1.Pod) { pod.Labels = map[string]string{"other": "label"} })
+		w.settle()
+		require.Zero(t, w.queuedCliques.Load())
+		apitest.Edit(w.Server, driverNamespace, "daemon-on-n", func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.9" })
+		w.settle()
+		require.Positive(t, w.queuedCliques.Load())
+		require.Contains(t, w.clique("d1.rack.0"), "n=10.0.0.9/")
 	})
 }
 

@@ -38,23 +38,29 @@ func (c *Controller) Check(node *corev1.Node, claim *resourcev1.ResourceClaim, r
 	if found != nil && found.Namespace != claim.Namespace { // which no time changes
 		return failure("error asserting ComputeDomain's namespace: the ResourceClaim's namespace is different than the ComputeDomain's namespace")
 	}
+	name, err := cliqueName(uid, node)
 	switch label := node.Labels[domainLabel]; {
 	case found == nil:
 		return pending(failure("error asserting ComputeDomain's namespace: ComputeDomain not found: %s", uid))
+	case err != nil:
+		return failure("error asserting ComputeDomain Ready: %w", err)
 	case label != "" && label != uid:
 		return pending(failure("error adding Node label for ComputeDomain: label already exists for a different ComputeDomain"))
-	case !c.isNodeReadyIn(found, node):
-		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
+	case c.isNodeReadyIn(found, node.Name, name):
+		return nil
+	case c.findsNoPlace(node.Name):
+		return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain: ComputeDomainClique %s is full: more nodes have the label %s=%s than one NVLink domain has; give each NVLink domain a value of its own",
+			name, fabricLabel, node.Labels[fabricLabel]))
 	}
-	return nil
+	return pending(failure("error asserting ComputeDomain Ready: current node not ready in ComputeDomain"))
 }
 
 // isNodeReadyIn reports whether a node is ready in a ComputeDomain, by its clique or by the status.
-func (c *Controller) isNodeReadyIn(d *domain, node *corev1.Node) bool {
-	for _, clique := range c.cliques.By(byName, cliqueName(string(d.UID), node.Labels[fabricLabel])) {
-		if clique.isReady(node.Name) {
+func (c *Controller) isNodeReadyIn(d *domain, node, cliqueName string) bool {
+	for _, clique := range c.cliques.By(byName, cliqueName) {
+		if clique.isReady(node) {
 			return true
 		}
 	}
-	return d.ready[node.Name]
+	return d.ready[node]
 }

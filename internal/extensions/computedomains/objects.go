@@ -2,6 +2,7 @@ package computedomains
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -137,8 +139,19 @@ func domainOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestA
 	return uid
 }
 
-// cliqueName is the name of the ComputeDomainClique of a ComputeDomain.
-func cliqueName(domain, clique string) string { return domain + "." + clique }
+// cliqueName returns the name of a node's ComputeDomainClique in a ComputeDomain, or "" for a node without a fabric. It
+// returns an error if the node's label cannot be in a name: a label may have capitals and underscores, a name may not.
+func cliqueName(domain string, node *corev1.Node) (string, error) {
+	fabric := node.Labels[fabricLabel]
+	if fabric == "" {
+		return "", nil
+	}
+	name := domain + "." + fabric
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", fmt.Errorf("node %s: label %s: %q cannot be in the name of a ComputeDomainClique: %s", node.Name, fabricLabel, fabric, strings.Join(problems, "; "))
+	}
+	return name, nil
+}
 
 // splitCliqueName is the reverse of cliqueName. A UID has no dot.
 func splitCliqueName(name string) (domain, clique string) {

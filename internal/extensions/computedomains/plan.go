@@ -56,8 +56,8 @@ func planNode(v *nodeView) (plan nodePlan) {
 				}
 			case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "":
 				plan.daemon = &daemon{pod, isReady(v.node, pod)}
-				if fabric := v.node.Labels[fabricLabel]; fabric != "" {
-					plan.clique = cliqueKey{Namespace: pod.Namespace, Name: cliqueName(use.domain, fabric)}
+				if name, err := cliqueName(use.domain, v.node); err == nil && name != "" { // Check reports the error
+					plan.clique = cliqueKey{Namespace: pod.Namespace, Name: name}
 				}
 			}
 		}

@@ -73,6 +73,7 @@ func TestPlanNode(t *testing.T) {
 		"the node was lost":              {node: inDomain, pods: []*corev1.Pod{worker, lost}, want: runsDaemon},
 		"the node is lost":               {node: func(n *corev1.Node) { inDomain(n); n.Status.Conditions = nil }, pods: []*corev1.Pod{worker, named}, want: "Not" + runsDaemon},
 		"the node has no fabric":         {node: func(n *corev1.Node) { inDomain(n); delete(n.Labels, fabricLabel) }, pods: []*corev1.Pod{worker, daemon}, want: "Ready clique= label daemon"},
+		"the fabric makes no name":       {node: func(n *corev1.Node) { inDomain(n); n.Labels[fabricLabel] = "Rack_1" }, pods: []*corev1.Pod{worker, daemon}, want: "Ready clique= label daemon"},
 		"the daemon outlives its domain": {pods: []*corev1.Pod{named}, want: runsDaemon},
 	} {
 		t.Run(name, func(t *testing.T) {

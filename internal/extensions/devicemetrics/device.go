@@ -68,6 +68,8 @@ type finder struct {
 	drivers containerview.Drivers
 	rules   []inventory.TaintRule
 	node    string
+	// hasUnknown says that the drivers did not know a device.
+	hasUnknown bool
 }
 
 // findDevices fills in the devices of the node.
@@ -89,6 +91,7 @@ func (f *finder) findDevices(found *nodeDevices) {
 	for _, key := range others {
 		found.busy = append(found.busy, f.newDevice(key, used[key], f.sharedTaints(key)))
 	}
+	found.isIncomplete = f.hasUnknown
 }
 
 // taintsOf returns the taints of a published device: those of the slice and of DeviceTaintRules.
@@ -163,6 +166,8 @@ func (f *finder) newDevice(key id, uses []use, taints []inventory.Taint) device 
 	var published resourcev1.Device
 	if found := f.drivers.Device(&resourcev1.DeviceRequestAllocationResult{Driver: key.driver, Pool: key.pool, Device: key.name}); found != nil {
 		published = *found
+	} else {
+		f.hasUnknown = true
 	}
 	d := device{xid: xidOf(taints)}
 	if memory, ok := published.Capacity["memory"]; ok {

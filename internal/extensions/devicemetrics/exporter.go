@@ -82,6 +82,9 @@ type nodeDevices struct {
 	resting int
 	idle    []device
 	hasIdle bool
+	// isIncomplete says that a driver or a device was not known, so the devices are found again for each scrape: the version
+	// does not change when drivers come to know more. Devices of real drivers are never known.
+	isIncomplete bool
 }
 
 // fleetDevices returns the devices of all nodes up to the limit, busy ones first, and how many are left out.
@@ -107,7 +110,9 @@ func (e *Exporter) fleetDevices() (shown [][]device, omitted int) {
 		case left > 0:
 			show(e.withIdle(name, known, rules).idle)
 		case known.hasIdle: // of a time when there was room
-			e.nodes[name] = &nodeDevices{set: known.set, version: known.version, busy: known.busy, resting: known.resting}
+			without := *known
+			without.idle, without.hasIdle = nil, false
+			e.nodes[name] = &without
 			fallthrough
 		default:
 			omitted += known.resting
@@ -151,7 +156,7 @@ func (e *Exporter) taintRules() []inventory.TaintRule {
 // the sharedVersion.
 func (e *Exporter) refreshNode(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
 	known, set, version := e.nodes[name], e.Config.Current(), e.nodeVersion(name)^common
-	if known == nil || known.set != set || known.version != version {
+	if known == nil || known.isIncomplete || known.set != set || known.version != version {
 		known = &nodeDevices{set: set, version: version}
 		e.findDevices(name, known, rules, false)
 		e.nodes[name] = known
@@ -176,9 +181,12 @@ func (e *Exporter) findDevices(name string, found *nodeDevices, rules []inventor
 	if node == nil || found.set == nil {
 		return
 	}
-	if drivers := e.Drivers(found.set, node); drivers != nil {
-		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).findDevices(found)
+	drivers := e.Drivers(found.set, node)
+	if drivers == nil {
+		found.isIncomplete = true
+		return
 	}
+	(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).findDevices(found)
 }
 
 var versionSeed = maphash.MakeSeed()

@@ -14,7 +14,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
+	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/testing/apitest"
 	"github.com/kwok-dra/kwok-dra/internal/testing/claimstest"
@@ -210,7 +212,7 @@ func TestLimit(t *testing.T) {
 			require.Equal(t, want.all, all, limit)
 			require.Equal(t, want.omitted, samples[Omitted.Name], limit)
 		}
-		require.Len(t, w.scrape("/metrics/nodes/node-2/devices"), 2*9+6*2, "those of one node are all there")
+		require.Len(t, w.scrape("/metrics/nodes/node-2/devices"), 8*9, "those of one node are all there")
 	})
 }
 
@@ -231,6 +233,31 @@ func TestNothingIsKept(t *testing.T) {
 		require.Len(t, w.nodes, 1)
 	})
 }
+
+// TestIncompleteDevicesAreNotKept: the scrape after drivers become known has all devices, though no object has changed.
+func TestIncompleteDevicesAreNotKept(t *testing.T) {
+	for name, before := range map[string]containerview.Drivers{"no driver is known": nil, "no device is known": &unknowing{}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices))
+				drivers := w.Drivers
+				w.Drivers = func(*config.Set, *corev1.Node) containerview.Drivers { return before }
+				require.NotContains(t, w.scrape("/metrics/devices"), `DCGM_FI_DEV_GPU_UTIL{`+gpu0+`}`)
+				w.Drivers = drivers
+				require.Contains(t, w.scrape("/metrics/devices"), `DCGM_FI_DEV_GPU_UTIL{`+gpu0+`}`)
+				kept := w.nodes["n"]
+				w.scrape("/metrics/devices")
+				require.Same(t, kept, w.nodes["n"], "nothing has changed since")
+			})
+		})
+	}
+}
+
+// unknowing are drivers that know no device.
+type unknowing struct{ containerview.Drivers }
+
+// Device implements containerview.Drivers.
+func (*unknowing) Device(*resourcev1.DeviceRequestAllocationResult) *resourcev1.Device { return nil }
 
 func TestNewestGeneration(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -279,25 +306,6 @@ func TestCompressed(t *testing.T) {
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `{a="1\"\\\n",c="3"}`, formatLabels([]label{{"a", "1\"\\\n"}, {"b", ""}, {"c", "3"}}))
-}
-
-func TestMistakesAreTold(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		pod := running("p", usageOf("much", "0.5"), "a")
-		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), allocated("a", "gpu.nvidia.com", "gpu-0", pod))
-		w.Add(pod) // its node is known by then
-		const percent = `must be a percentage from 0 to 100, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 75 or wave(20, 90, 5m)`
-		const memory = `must be a quantity or a percentage with its sign, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 40Gi, 50% or ramp(0, 60Gi, 10m)`
-		require.Equal(t, []string{`Warning InvalidUsage pod default/p: annotation dra.kwok.x-k8s.io/usage-gpu "much": "much" is no percentage from 0 to 100: ` + percent +
-			`; annotation dra.kwok.x-k8s.io/usage-memory "0.5": "0.5" is less than a byte; as a part of the memory it is "50%": ` + memory + `; its devices are idle in that respect`}, w.took())
-		require.Equal(t, "0", w.scrape("/metrics/devices")[`DCGM_FI_DEV_GPU_UTIL{`+gpu0+ofPod+`}`])
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"new": "label"} })
-		require.Empty(t, w.took(), "the mistake is the same")
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Annotations = usageOf("75", "0.25") })
-		require.Len(t, w.took(), 1)
-		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Annotations = usageOf("75", "25%") })
-		require.Empty(t, w.took())
-	})
 }
 
 // BenchmarkScrape scrapes a fleet of 10,000 nodes with 80,000 devices, of which 8,000 are allocated,

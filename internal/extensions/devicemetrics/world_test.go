@@ -1,6 +1,8 @@
 package devicemetrics
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -16,11 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/templates"
 	"github.com/kwok-dra/kwok-dra/internal/config"
+	"github.com/kwok-dra/kwok-dra/internal/controller/shard"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
@@ -33,7 +36,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// gpus has two GPUs of NVIDIA, a partition of the second one, and two devices of another kind.
+// gpus has eight GPUs of NVIDIA, a partition of the second one, and two devices of another kind.
 const gpus = `---
 apiVersion: dra.kwok.x-k8s.io/v1alpha1
 kind: ResourcePoolTemplate
@@ -42,7 +45,7 @@ spec:
   driver: gpu.nvidia.com
   devices:
   - name: gpu
-    count: 2
+    count: 8
     attributes:
       uuid: "GPU-{{ .Index }}"
       productName: NVIDIA H100 80GB HBM3
@@ -67,20 +70,19 @@ type world struct {
 	*apitest.Server
 	*Exporter
 
-	t      testing.TB
-	store  *config.Store
-	events *record.FakeRecorder
-	now    time.Time
-	rules  []inventory.TaintRule
+	t     testing.TB
+	store *config.Store
+	// taken are the names of the events that took has returned.
+	taken sets.Set[string]
+	now   time.Time
+	rules []inventory.TaintRule
 }
 
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
-	w := &world{Server: apitest.New(objects...), t: t, store: config.NewStore("test"), events: record.NewFakeRecorder(100), now: claimstest.Noon}
+	w := &world{Server: apitest.New(objects...), t: t, store: config.NewStore("test"), taken: sets.New[string](), now: claimstest.Noon}
 	configtest.Replace(t, w.store, gpus)
-	managed := &lifecycle.ManagedNodes{}
-	require.NoError(t, managed.Complete())
-	caches := observe.New(w.Server, managed)
+	caches := newCaches(t, w.Server)
 	w.Exporter = New(Options{
 		Config: w.store, Caches: caches, Max: MaxDevices,
 		Drivers: func(set *config.Set, node *corev1.Node) containerview.Drivers {
@@ -89,10 +91,23 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		TaintRules: func() ([]inventory.TaintRule, string) { return w.rules, "" },
 		Now:        func() time.Time { return w.now },
 	})
-	TellMistakes(caches, nil, w.events)
-	runtest.UntilEnd(runtest.QuietContext(t), t, caches.Run)
+	w.runReporter(caches, nil)
 	cache.WaitFor(t.Context(), "", caches.Synced()...)
 	return w
+}
+
+func newCaches(t testing.TB, server *apitest.Server) *observe.Caches {
+	t.Helper()
+	managed := &lifecycle.ManagedNodes{}
+	require.NoError(t, managed.Complete())
+	return observe.New(server, managed)
+}
+
+// runReporter runs caches, and a MistakeReporter with them.
+func (w *world) runReporter(caches *observe.Caches, owner *shard.Owner) (stop func()) {
+	w.t.Helper()
+	reporter := NewMistakeReporter(MistakeOptions{Client: w.Server, Caches: caches, Owner: owner})
+	return runtest.UntilEnd(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) { reporter.Run(ctx, 1) })
 }
 
 // scrape gets a path, and returns its samples: the value of each series.
@@ -125,17 +140,18 @@ func (w *world) get(path string) (code int, body string) {
 }
 
 // took are the events since the last time.
-func (w *world) took() []string {
+func (w *world) took() (all []string) {
+	w.t.Helper()
 	synctest.Wait()
-	var all []string
-	for {
-		select {
-		case event := <-w.events.Events:
-			all = append(all, event)
-		default:
-			return all
+	events, err := w.CoreV1().Events(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	for _, event := range events.Items {
+		if !w.taken.Has(event.Name) {
+			all = append(all, fmt.Sprintf("%s %s %s", event.Type, event.Reason, event.Message))
 		}
+		w.taken.Insert(event.Name)
 	}
+	return all
 }
 
 var inBubble = runtest.InBubble

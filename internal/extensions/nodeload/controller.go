@@ -93,11 +93,11 @@ func New(o Options) *Controller {
 		},
 	})
 	c.pods.Handle(cache.TypedResourceEventHandlerFuncs[*podView]{
-		AddFunc:    func(pod *podView) { c.tellNode(pod, false) },
-		UpdateFunc: func(_, pod *podView) { c.tellNode(pod, false) },
+		AddFunc:    c.tellNode,
+		UpdateFunc: func(_, pod *podView) { c.tellNode(pod) },
 		DeleteFunc: func(deleted cache.DeletedObject[*podView]) {
 			if deleted.OptionalObj != nil {
-				c.tellNode(deleted.OptionalObj, true)
+				c.tellNode(deleted.OptionalObj)
 			}
 		},
 	})
@@ -115,17 +115,13 @@ func (c *Controller) enqueueNodeOf(slice *facts.Slice) {
 	}
 }
 
-// tellNode tells the node of a Pod about the Pod, which is gone if isGone.
-func (c *Controller) tellNode(pod *podView, isGone bool) {
+// tellNode tells the node of a Pod about the Pod.
+func (c *Controller) tellNode(pod *podView) {
 	c.mu.Lock()
 	running := c.nodes[pod.node]
 	c.mu.Unlock()
-	switch {
-	case running == nil:
-	case isGone:
-		running.podChanged(pod.UID, nil)
-	default:
-		running.podChanged(pod.UID, pod)
+	if running != nil {
+		running.podChanged(pod)
 	}
 }
 
@@ -185,7 +181,7 @@ func (c *Controller) reconcileNode(_ context.Context, name string) error {
 		c.nodes[name] = current
 		c.mu.Unlock()
 		for _, pod := range c.pods.By(podsByNode, name) {
-			current.podChanged(pod.UID, pod) //nolint:contextcheck // as long as the node
+			current.podChanged(pod) //nolint:contextcheck // as long as the node
 		}
 	}
 	drivers := sets.New[string]()

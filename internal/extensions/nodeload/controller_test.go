@@ -34,9 +34,10 @@ import (
 type world struct {
 	*apitest.Server
 	*Metrics
-	t     *testing.T
-	minor string
-	stop  func()
+	t          *testing.T
+	minor      string
+	controller *Controller
+	stop       func()
 
 	mu sync.Mutex
 	// requests are those that were sent, in words, since the last call of sent.
@@ -60,10 +61,10 @@ func (w *world) start() {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(w.t, managed.Complete())
 	caches := observe.New(w.Server, managed)
-	controller := New(Options{Client: w.Server, Caches: caches, Metrics: w.Metrics})
+	w.controller = New(Options{Client: w.Server, Caches: caches, Metrics: w.Metrics})
 	config := &rest.Config{Host: "http://api-server", Transport: w}
 	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, caches.Run, func(ctx context.Context) {
-		if err := controller.Run(ctx, config, 1); err != nil && ctx.Err() == nil {
+		if err := w.controller.Run(ctx, config, 1); err != nil && ctx.Err() == nil {
 			w.t.Error(err)
 		}
 	})
@@ -353,6 +354,33 @@ func TestPodsBeforeTheStart(t *testing.T) {
 		require.Contains(t, sent, "node:node-0 POST /api/v1/namespaces/default/serviceaccounts/default/token")
 		require.NotContains(t, sent, "node:node-0 GET /api/v1/namespaces/default/pods/a")
 		require.Contains(t, w.openWatches(), configMapWatch)
+	})
+}
+
+// TestStatesAreOutOfDate at the start of a node, whose list of Pods may be older than the events that came meanwhile. A Pod that
+// has ended needs no watches, and one that is gone nothing.
+func TestStatesAreOutOfDate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newNode(), newPublished(), newPod())
+		w.answer = ofKwok
+		w.start()
+		w.sent()
+		require.Contains(t, w.openWatches(), configMapWatch)
+		n, listed := w.controller.nodes["node-0"], w.controller.pods.Get("default/a")
+
+		apitest.Edit(w.Server, "default", "a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+		w.sent()
+		n.podChanged(listed)
+		require.Empty(t, w.sent())
+		require.NotContains(t, w.openWatches(), configMapWatch)
+
+		w.Remove(newPod())
+		w.sent()
+		n.podChanged(listed)
+		require.Empty(t, w.sent())
+		require.NotContains(t, w.openWatches(), configMapWatch)
+		require.Empty(t, n.pods)
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe"
 )
 
 const (
@@ -55,7 +57,8 @@ type driver struct {
 // pod is a Pod on a node.
 type pod struct {
 	record podRecord
-	// steps are not sent yet, or just being sent; a goroutine runs as long as there are any.
+	// steps are not sent yet, or just being sent. One goroutine sends them: it starts with the first step, and ends in the
+	// hold of the lock in which it removes the last.
 	steps []dueStep
 }
 
@@ -179,31 +182,37 @@ func (n *node) startDriver(name string) *driver {
 	return d
 }
 
-// podChanged sends what follows from the new state of the Pod with a UID. Now is nil for one that is gone.
-func (n *node) podChanged(uid types.UID, now *podView) {
+// podChanged sends what follows from a state of a Pod, which may be gone by now: a list of Pods may be older than the event
+// that a Pod was deleted. The cache knows, since it changes before its events come.
+func (n *node) podChanged(seen *podView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil {
 		return
 	}
-	if now == nil || now.phase == podTerminal {
-		n.forgetClaims(uid)
-		n.setMounts(uid, nil)
-	} else {
-		n.setMounts(uid, now.mounts)
-	}
-	if now == nil {
-		delete(n.pods, uid)
+	if now := n.Controller.pods.Get(observe.Key(seen).String()); now == nil || now.UID != seen.UID {
+		n.forgetClaims(seen.UID)
+		n.setMounts(seen.UID, nil)
+		delete(n.pods, seen.UID)
 		return
 	}
-	known := n.pods[uid]
+	known := n.pods[seen.UID]
 	if known == nil {
 		known = &pod{}
-		n.pods[uid] = known
+		n.pods[seen.UID] = known
 	}
-	at := time.Now()
+	at, before := time.Now(), known.record.version
 	var steps []step
-	if known.record, steps = planPod(known.record, now, at); len(steps) == 0 {
+	if known.record, steps = planPod(known.record, seen, at); known.record.version == before {
+		return // it is no newer than what is known
+	}
+	if seen.phase == podTerminal {
+		n.forgetClaims(seen.UID)
+		n.setMounts(seen.UID, nil)
+	} else {
+		n.setMounts(seen.UID, seen.mounts)
+	}
+	if len(steps) == 0 {
 		return
 	}
 	isSending := len(known.steps) > 0
@@ -211,7 +220,7 @@ func (n *node) podChanged(uid types.UID, now *podView) {
 		known.steps = append(known.steps, dueStep{s, at.Add(s.after)})
 	}
 	if !isSending {
-		n.sending.Go(func() { n.sendSteps(uid, known) })
+		n.sending.Go(func() { n.sendSteps(seen.UID, known) })
 	}
 }
 
@@ -219,12 +228,8 @@ func (n *node) podChanged(uid types.UID, now *podView) {
 // late.
 func (n *node) sendSteps(uid types.UID, of *pod) {
 	var idle time.Time
-	for ; ; idle = time.Now() {
+	for hasNext := true; hasNext; idle = time.Now() {
 		n.mu.Lock()
-		if len(of.steps) == 0 {
-			n.mu.Unlock()
-			return
-		}
 		next := of.steps[0]
 		n.mu.Unlock()
 		if next.at.Before(idle) {
@@ -245,6 +250,7 @@ func (n *node) sendSteps(uid types.UID, of *pod) {
 			next.at = time.Now().Add(refusedInterval)
 			of.steps = append(of.steps, next)
 		}
+		hasNext = len(of.steps) > 0
 		n.mu.Unlock()
 	}
 }

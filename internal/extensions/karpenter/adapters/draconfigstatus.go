@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
 	"github.com/kwok-dra/kwok-dra/internal/controller/installation"
@@ -15,10 +16,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// The types of the conditions of a DRAConfig.
+// The types of the conditions of a DRAConfig, and the names of the other fields of its status.
 const (
 	conditionReady     = "Ready"
 	conditionValidated = "ValidationSucceeded"
+
+	nodeCountField  = "nodeCount"
+	sliceCountField = "resourceSliceCount"
 )
 
 // draConfigStatus is the status of a DRAConfig.
@@ -28,13 +32,21 @@ type draConfigStatus struct {
 	ResourceSliceCount *int32             `json:"resourceSliceCount,omitempty"`
 }
 
-// planDRAConfigStatus plans the status of a DRAConfig. If another field manager has written any
-// part that kwok-dra would write, the status stays as it is: two writers would overwrite each
-// other forever.
-func planDRAConfigStatus(_ installation.ID, object config.Acceptance, all status.Totals, now metav1.Time) *status.Patch {
-	if hasForeignStatus(object.Source) {
-		return nil
+// without returns the status without some fields and conditions.
+func (s draConfigStatus) without(names sets.Set[string]) draConfigStatus {
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return names.Has(c.Type) })
+	if names.Has(nodeCountField) {
+		s.NodeCount = nil
 	}
+	if names.Has(sliceCountField) {
+		s.ResourceSliceCount = nil
+	}
+	return s
+}
+
+// planDRAConfigStatus plans the status of a DRAConfig. What another field manager has written of it
+// stays as it is: two writers would overwrite each other forever.
+func planDRAConfigStatus(_ installation.ID, object config.Acceptance, all status.Totals, now metav1.Time) *status.Patch {
 	shown := status.Shown[draConfigStatus](object.Source)
 	shown.Conditions = slices.DeleteFunc(shown.Conditions, func(c metav1.Condition) bool {
 		return c.Type != conditionReady && c.Type != conditionValidated
@@ -52,6 +64,8 @@ func planDRAConfigStatus(_ installation.ID, object config.Acceptance, all status
 		}
 	}
 	status.SetConditions(&planned.Conditions, object.Generation, now, wanted...)
+	foreign := foreignFields(object.Source)
+	planned, shown = planned.without(foreign), shown.without(foreign)
 	if apiequality.Semantic.DeepEqual(planned, shown) {
 		return nil
 	}
@@ -63,9 +77,10 @@ func planDRAConfigStatus(_ installation.ID, object config.Acceptance, all status
 	}, Content: timeless}
 }
 
-// hasForeignStatus reports whether another field manager has written a part of the status that
-// kwok-dra would write.
-func hasForeignStatus(object *unstructured.Unstructured) bool {
+// foreignFields returns the fields and the types of conditions that kwok-dra would write, and
+// another field manager has written.
+func foreignFields(object *unstructured.Unstructured) sets.Set[string] {
+	foreign := sets.New[string]()
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == v1alpha1.ManagedByValue || entry.FieldsV1 == nil {
 			continue
@@ -76,15 +91,20 @@ func hasForeignStatus(object *unstructured.Unstructured) bool {
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue
 		}
+		for _, name := range []string{nodeCountField, sliceCountField} {
+			if fields.Status["f:"+name] != nil {
+				foreign.Insert(name)
+			}
+		}
 		conditions, hasConditions := fields.Status["f:conditions"]
 		ownsList := hasConditions && len(conditions) == 0 // as in a definition with an atomic list
-		if ownsList || fields.Status["f:nodeCount"] != nil || fields.Status["f:resourceSliceCount"] != nil ||
-			conditions[`k:{"type":"`+conditionReady+`"}`] != nil ||
-			conditions[`k:{"type":"`+conditionValidated+`"}`] != nil {
-			return true
+		for _, name := range []string{conditionReady, conditionValidated} {
+			if ownsList || conditions[`k:{"type":"`+name+`"}`] != nil {
+				foreign.Insert(name)
+			}
 		}
 	}
-	return false
+	return foreign
 }
 
 // readyCondition says whether everything is published that should be. A DRAConfig without nodes is

@@ -169,33 +169,63 @@ func TestDRAConfigAfterTheLastNode(t *testing.T) {
 	})
 }
 
-// TestDRAConfigOfSomeoneElse: a status that another has written is theirs.
+// TestDRAConfigOfSomeoneElse: what another has written of a status is theirs, and kwok-dra writes the rest.
 func TestDRAConfigOfSomeoneElse(t *testing.T) {
 	t.Parallel()
+	ours := []string{"ValidationSucceeded", "Ready", "nodeCount", "resourceSliceCount"}
 	for name, test := range map[string]struct {
 		fields string
-		writes int
+		writes []string
 	}{
-		"counts":             {`{"f:status":{"f:nodeCount":{}}}`, 0},
-		"slices":             {`{"f:status":{"f:resourceSliceCount":{}}}`, 0},
-		"our condition":      {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, 0},
-		"all conditions":     {`{"f:status":{"f:conditions":{}}}`, 0},
-		"their condition":    {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Mine\"}":{".":{},"f:status":{}}}}}`, 1},
-		"nothing of it":      {`{"f:metadata":{"f:labels":{}}}`, 1},
-		"not to be read":     {`[]`, 1},
-		"nothing whatsoever": {`{}`, 1},
+		"nodes":              {`{"f:status":{"f:nodeCount":{}}}`, []string{"ValidationSucceeded", "Ready", "resourceSliceCount"}},
+		"slices":             {`{"f:status":{"f:resourceSliceCount":{}}}`, []string{"ValidationSucceeded", "Ready", "nodeCount"}},
+		"our condition":      {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, []string{"ValidationSucceeded", "nodeCount", "resourceSliceCount"}},
+		"all conditions":     {`{"f:status":{"f:conditions":{}}}`, []string{"nodeCount", "resourceSliceCount"}},
+		"all":                {`{"f:status":{"f:conditions":{},"f:nodeCount":{},"f:resourceSliceCount":{}}}`, nil},
+		"their condition":    {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Mine\"}":{".":{},"f:status":{}}}}}`, ours},
+		"nothing of it":      {`{"f:metadata":{"f:labels":{}}}`, ours},
+		"not to be read":     {`[]`, ours},
+		"nothing whatsoever": {`{}`, ours},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newDRAWorld(t, map[string]string{"someone": test.fields})
+				w.Outcomes("node n", outcomesOfPools(resourceslice.Outcome{Slices: 1}, resourceslice.Outcome{Slices: 1}))
+				var written []string
 				for range 3 {
-					w.settle()
+					shown := w.settle()
+					written = nil
+					for _, condition := range shown.Conditions {
+						written = append(written, condition.Type)
+					}
+					if shown.NodeCount != nil {
+						written = append(written, nodeCountField)
+					}
+					if shown.ResourceSliceCount != nil {
+						written = append(written, sliceCountField)
+					}
 				}
-				require.Equal(t, test.writes, w.applies)
+				require.Equal(t, test.writes, written)
+				require.Equal(t, min(1, len(test.writes)), w.applies)
 			})
 		})
 	}
+}
+
+// TestDRAConfigWithForeignConditions: they stay as they are, and nothing of them is applied.
+func TestDRAConfigWithForeignConditions(t *testing.T) {
+	t.Parallel()
+	theirs := metav1.Condition{Type: conditionReady, Status: metav1.ConditionUnknown, Reason: "Theirs"}
+	source := draConfigShowing(draConfigStatus{Conditions: []metav1.Condition{theirs}, NodeCount: new(int32(7))},
+		map[string]string{"someone": `{"f:status":{"f:nodeCount":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{}}}}`})
+	patch := planDRAConfigStatus("", config.Acceptance{Generation: 1, Templates: []string{"a.p"}, Source: source}, status.Totals{Published: 1}, metav1.Now())
+	require.NotNil(t, patch)
+	planned := patch.Body["status"].(draConfigStatus)
+	require.Len(t, planned.Conditions, 1)
+	require.Equal(t, conditionValidated, planned.Conditions[0].Type)
+	require.Nil(t, planned.NodeCount)
+	require.Equal(t, new(int32(0)), planned.ResourceSliceCount)
 }
 
 // TestDRAConfigGivesWay: who has written the status before kwok-dra saw it keeps
