@@ -157,10 +157,12 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	}
 }
 
-// enqueueAll queues every node, and all that has slices or is to have some. No foreign write holds back what is new.
+// enqueueAll queues every node, and all that has slices or is to have some. Neither a foreign write nor an earlier
+// refusal holds back what is new.
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
+		p.loop.Forget(key)
 		if key.IsShared() { // its template may be gone, or name another pool
 			p.loop.Add(key)
 		}

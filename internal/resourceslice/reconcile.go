@@ -196,7 +196,7 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 
 // errStored is the error of a write whose result differs: an admission plugin has changed it. Without it the slice
 // would be written again and again.
-var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
+var errStored = loop.Refused(errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices"))
 
 // writeSlice updates a slice, or creates it if there is none to update. It notes what the cache has to see of that, and
 // checks that the API server stored what it was sent. A call that leaves the resource version as it was has changed
