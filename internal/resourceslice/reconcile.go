@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
+	view.Holders = func(id facts.PoolID) iter.Seq[plan.Holder] { return p.otherHolders(key, id) }
 	desired := plan.DesiredPools(ctx, view)
 	if desired.Confirm && !t.isStandby {
 		// Before slices go because a driver Pod is missing, the API server is asked for it.
