@@ -92,16 +92,39 @@ type Slices struct {
 	Annotate func(slice *resourcev1.ResourceSlice) any
 }
 
-// byKey indexes slices by their node or shared pool.
-const byKey = "key"
+const (
+	// byKey indexes slices by their node or shared pool.
+	byKey = "key"
+	// byPool indexes slices by their pool, but for pools that have the name of their node, as by default: byKey finds them, and
+	// an entry for each would take megabytes for a fleet.
+	byPool = "pool"
+)
 
 var sliceIndexers = cache.TypedIndexers[*facts.Slice]{
 	byKey: func(slice *facts.Slice) ([]string, error) { return []string{slice.Key().String()}, nil },
+	byPool: func(slice *facts.Slice) ([]string, error) {
+		if slice.Pool == slice.Node {
+			return nil, nil
+		}
+		return []string{poolKey(slice.PoolID)}, nil
+	},
+}
+
+func poolKey(id facts.PoolID) string {
+	return facts.SlicesKey{Driver: id.Driver, Pool: id.Pool}.String()
 }
 
 // Of returns the slices of a node or of a pool that nodes share.
 func (s *Slices) Of(key facts.SlicesKey) []*facts.Slice {
 	return s.By(byKey, key.String())
+}
+
+// InPool returns the slices of a pool, whichever nodes have them.
+func (s *Slices) InPool(id facts.PoolID) []*facts.Slice {
+	ofNamesake := slices.DeleteFunc(s.Of(facts.SlicesKey{Node: id.Pool}), func(o *facts.Slice) bool {
+		return o.Pool != o.Node || o.Driver != id.Driver
+	})
+	return slices.Concat(s.By(byPool, poolKey(id)), ofNamesake)
 }
 
 // HaveDevice reports whether an allocated device is in a slice of the node, or of a pool that nodes share.

@@ -2,6 +2,7 @@ package resourceslice
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,33 @@ func TestEventAtOnceForWhatIsRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedFleet: what the API server refuses of all nodes loads neither it nor the recorder of events, until a new
+// configuration ends the wait.
+func TestRefusedFleet(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const nodes = 50
+		var objects []runtime.Object
+		for i := range nodes {
+			objects = append(objects, fakeNode(fmt.Sprintf("n%02d", i), true))
+		}
+		w := newWorld(t, "", objects...)
+		w.Refuse(func(string) error { return apierrors.NewInvalid(schema.GroupKind{}, "a", nil) })
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu}"))
+		for range 60 {
+			time.Sleep(time.Minute)
+			w.events()
+		}
+		creates := w.takeWrites()["create"]
+		require.Less(t, creates, nodes*25)
+		require.Greater(t, creates, nodes*15, "each node tries again every few minutes")
+
+		w.Refuse(nil)
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 1}}"))
+		time.Sleep(time.Minute)
+		w.wrote("create 50")
+	})
+}
+
 // TestLostRace: a slice changes between the cache and the write. That is
 // retried and nobody is alarmed.
 func TestLostRace(t *testing.T) {
@@ -178,7 +206,7 @@ func TestAdmissionThatChangesSlices(t *testing.T) {
 		synctest.Wait()
 		writes := w.takeWrites()
 		require.Equal(t, 1, writes["create"])
-		require.Less(t, writes["patch"], 195, "with backoff up to 20 s")
+		require.Less(t, writes["patch"], 25, "with backoff up to 5 min")
 		require.LessOrEqual(t, writes["dry-run"], writes["patch"]+2, "asked once for each")
 		events := w.events()
 		require.NotEmpty(t, events)

@@ -70,7 +70,7 @@ func New(o Options) *Publisher {
 		prober: NewProber(o.Client), reporter: newReporter(o),
 		memory: &memory{
 			rounds: flowcontrol.NewBackOff(initial, lastRound), sharedRounds: flowcontrol.NewBackOff(initial, lastSharedRound),
-			entries: map[facts.SlicesKey]*entry{},
+			entries: map[facts.SlicesKey]*entry{}, contenders: map[facts.PoolID]sets.Set[facts.SlicesKey]{},
 		},
 	}
 	p.loop = loop.New("slices", p.reconcile)
@@ -84,7 +84,10 @@ func New(o Options) *Publisher {
 	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) { p.nodeChanged(name, now != nil && now.IsFake) })
 	o.DriverPods.Handle(func(node string) { p.nodeChanged(node, p.caches.Nodes.Has(node)) }, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
-		AddFunc:    p.sliceChanged,
+		AddFunc: func(slice *facts.Slice) {
+			p.sliceChanged(slice)
+			p.enqueueHolders(slice)
+		},
 		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },
 		DeleteFunc: func(deleted cache.DeletedObject[*facts.Slice]) {
 			if slice := deleted.OptionalObj; slice != nil {
@@ -92,6 +95,7 @@ func New(o Options) *Publisher {
 					p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 				}
 				p.loop.Add(slice.Key())
+				p.enqueueContenders(slice)
 			}
 		},
 	})
@@ -157,10 +161,12 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	}
 }
 
-// enqueueAll queues every node, and all that has slices or is to have some. No foreign write holds back what is new.
+// enqueueAll queues every node, and all that has slices or is to have some. Neither a foreign write nor an earlier
+// refusal holds back what is new.
 func (p *Publisher) enqueueAll() {
 	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
+		p.loop.Forget(key)
 		if key.IsShared() { // its template may be gone, or name another pool
 			p.loop.Add(key)
 		}
@@ -198,6 +204,9 @@ type memory struct {
 
 	mu      sync.Mutex
 	entries map[facts.SlicesKey]*entry
+	// contenders has, by pool, the nodes that would publish a pool of that name while others have slices of one. They may
+	// publish it once such a slice goes.
+	contenders map[facts.PoolID]sets.Set[facts.SlicesKey]
 }
 
 // entry is the memory of one key. An empty one is not kept.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
+	view.Holders = func(id facts.PoolID) iter.Seq[plan.Holder] { return p.otherHolders(key, id) }
 	desired := plan.DesiredPools(ctx, view)
 	if desired.Confirm && !t.isStandby {
 		// Before slices go because a driver Pod is missing, the API server is asked for it.
@@ -196,7 +198,7 @@ func (p *Publisher) applyWrites(ctx context.Context, key facts.SlicesKey, writes
 
 // errStored is the error of a write whose result differs: an admission plugin has changed it. Without it the slice
 // would be written again and again.
-var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
+var errStored = loop.Refused(errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices"))
 
 // writeSlice updates a slice, or creates it if there is none to update. It notes what the cache has to see of that, and
 // checks that the API server stored what it was sent. A call that leaves the resource version as it was has changed

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -73,7 +72,7 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 		return r.reportProblems(node, map[string]error{"template": err})
 	}
 	r.metrics.failing.WithLabelValues("api").Inc()
-	isFinal := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	isFinal := loop.IsRefusal(err) && !errors.Is(err, errStored) // which may only show that a feature gate is off
 	if node != nil && (isFinal || failures >= loop.FailuresBeforeEvent) {
 		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
 	}

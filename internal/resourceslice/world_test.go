@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,9 @@ type world struct {
 	caches     *observe.Caches
 	driverPods *driverpods.Pods
 	publisher  *Publisher
-	stop       func()
+	// outcomes has those of the last reconciliation, by node or pool.
+	outcomes sync.Map
+	stop     func()
 }
 
 // previousVersion is an owner that records nothing.
@@ -65,7 +68,10 @@ func (w *world) start() {
 	w.recorder = record.NewFakeRecorder(1000)
 	caches := observe.New(w.server, &w.managed)
 	w.driverPods = driverpods.New(w.server, w.store, caches.Slices)
-	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods})
+	publisher := New(Options{
+		Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods,
+		Outcomes: func(of string, templates map[string]Outcome) { w.outcomes.Store(of, templates) },
+	})
 	w.caches, w.publisher = caches, publisher
 	w.stop = runtest.InOrder(runtest.QuietContext(w.t), w.t, caches.Run, w.driverPods.Run, func(ctx context.Context) { publisher.Run(ctx, 4) })
 }
@@ -127,6 +133,12 @@ func (w *world) events() []string {
 		events = append(events, <-w.recorder.Events)
 	}
 	return events
+}
+
+// outcome is the state of a template on a node, or of its shared pool.
+func (w *world) outcome(of, template string) Outcome {
+	templates, _ := w.outcomes.Load(of)
+	return templates.(map[string]Outcome)[template]
 }
 
 func setReady(status corev1.ConditionStatus) func(*corev1.Node) {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 )
@@ -18,6 +21,14 @@ import (
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 20 * time.Second
+)
+
+// What the API server refuses, it will refuse again until someone changes a policy, a right or the API server itself. So
+// the time between retries of such a key doubles up to lastRefusedRetry, and above lastRetry the retries of a fleet are
+// spread by refusedRetryJitter: a fleet that is refused for days must neither load the API server nor fill the log.
+const (
+	lastRefusedRetry   = 5 * time.Minute
+	refusedRetryJitter = 0.5
 )
 
 // FailuresBeforeEvent is how many times in a row a key fails before an event reports it. Failures that a restart of the
@@ -39,18 +50,26 @@ type Loop[K comparable] struct {
 	name      string
 	reconcile func(ctx context.Context, key K) error
 
+	// limiter counts the failures of each key.
+	limiter workqueue.TypedRateLimiter[K]
 	// running has the time at which the reconciliation of each key began.
 	running sync.Map
 	// hasWorkers says that Run was called.
 	hasWorkers atomic.Bool
+
+	mu sync.Mutex
+	// refused has the keys that wait for more than lastRetry.
+	refused sets.Set[K]
+	// wokenAt is when all of them were last queued because the API server accepted one.
+	wokenAt time.Time
 }
 
 // New makes a loop. The name labels its metrics and logs. Reconcile never runs twice at a time for one key; an error
 // that it returns is logged, and the key is retried unless the error is Terminal.
 func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRefusedRetry)
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
-	return &Loop[K]{TypedRateLimitingInterface: queue, name: name, reconcile: reconcile}
+	return &Loop[K]{TypedRateLimitingInterface: queue, name: name, reconcile: reconcile, limiter: limiter, refused: sets.Set[K]{}}
 }
 
 // Idle reports whether the loop runs, and has reconciled all keys but those that are to be retried later.
@@ -81,20 +100,7 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 				l.running.Store(key, time.Now())
 				err := l.reconcile(working, key)
 				l.running.Delete(key)
-				_, isTerminal := errors.AsType[*terminalError](err)
-				switch logger := klog.FromContext(ctx); {
-				case err == nil:
-					l.Forget(key)
-				case isTerminal:
-					logger.Error(err, "Failed to reconcile; waiting for a change", "key", key)
-					l.Forget(key)
-				case LostRace(err):
-					l.AddRateLimited(key)
-					logger.V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
-				default:
-					l.AddRateLimited(key)
-					logger.Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
-				}
+				l.finishKey(klog.FromContext(ctx), key, err)
 			}
 			l.Done(key)
 		}
@@ -110,6 +116,91 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	defer timer.Stop()
 	running.Wait()
 }
+
+// finishKey retries a key later if its reconciliation failed.
+func (l *Loop[K]) finishKey(logger klog.Logger, key K, err error) {
+	_, isTerminal := errors.AsType[*terminalError](err)
+	switch {
+	case err == nil:
+		l.wakeRefused(key)
+		l.Forget(key)
+	case isTerminal:
+		logger.Error(err, "Failed to reconcile; waiting for a change", "key", key)
+		l.Forget(key)
+	case LostRace(err):
+		l.retryLater(key, err)
+		logger.V(2).Info("Another writer was faster; retrying", "key", key, "err", err)
+	default:
+		l.retryLater(key, err)
+		logger.Error(err, "Failed to reconcile; retrying", "key", key, "failures", l.NumRequeues(key))
+	}
+}
+
+// retryLater queues a key that has failed after a time that doubles with each failure.
+func (l *Loop[K]) retryLater(key K, err error) {
+	delay := l.limiter.When(key)
+	switch {
+	case delay <= lastRetry:
+	case IsRefusal(err):
+		delay = wait.Jitter(delay, refusedRetryJitter)
+		l.mu.Lock()
+		l.refused.Insert(key)
+		l.mu.Unlock()
+	default:
+		delay = lastRetry
+	}
+	l.AddAfter(key, delay)
+}
+
+// Forget forgets the failures of a key. Call it when something has changed that may have made the key fail, so that it
+// is not retried as rarely as before if it fails for another reason.
+func (l *Loop[K]) Forget(key K) {
+	l.mu.Lock()
+	l.refused.Delete(key)
+	l.mu.Unlock()
+	l.TypedRateLimitingInterface.Forget(key)
+}
+
+// wakeRefused queues all refused keys if the key that has just succeeded was one of them: what was refused of a fleet
+// may be accepted now. If keys succeed in turn, such as while refused Nodes are deleted one by one, the others are
+// queued no more often than other failed keys.
+func (l *Loop[K]) wakeRefused(succeeded K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.refused.Has(succeeded) || time.Since(l.wokenAt) < lastRetry {
+		return
+	}
+	l.wokenAt = time.Now()
+	for key := range l.refused {
+		if key != succeeded {
+			l.Add(key)
+		}
+	}
+	l.refused.Clear()
+}
+
+// IsRefusal reports whether the API server refused all that failed, so that a retry will fail too.
+func IsRefusal(err error) bool {
+	if joined, ok := errors.AsType[joinedError](err); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !IsRefusal(err) })
+	}
+	_, isMarked := errors.AsType[*refusedError](err)
+	return isMarked || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// joinedError is what errors.Join returns.
+type joinedError interface {
+	error
+	Unwrap() []error
+}
+
+// Refused marks an error as a refusal that the API server does not report as one.
+func Refused(err error) error { return &refusedError{err} }
+
+type refusedError struct{ error }
+
+func (r *refusedError) Unwrap() error { return r.error }
 
 // LostRace reports whether a write failed because someone else was faster. The cache will show it soon; it is nothing
 // to alarm anyone about.

@@ -17,7 +17,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/testing/runtest"
 )
 
-var errBroken = errors.New("broken")
+var (
+	errBroken  = errors.New("broken")
+	errInvalid = apierrors.NewInvalid(schema.GroupKind{}, "a", nil)
+)
 
 // started runs a loop in the bubble until the test ends or stop is called,
 // which waits for Run to return.
@@ -81,6 +84,89 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// TestRefusedBackoff: a refusal is retried as soon as other failures at first, and ever more rarely.
+func TestRefusedBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reconcile, calls := failing(1000, errInvalid)
+		l, _ := started(t, 1, reconcile)
+		l.Add("a")
+		time.Sleep(time.Hour)
+		at := calls()
+		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 350 * time.Millisecond}, at[:4])
+		for i := 10; i < len(at); i++ {
+			shortest := min(firstRetry<<(i-1), lastRefusedRetry)
+			require.GreaterOrEqual(t, at[i]-at[i-1], shortest)
+			require.LessOrEqual(t, at[i]-at[i-1], shortest*3/2)
+		}
+		require.Greater(t, len(at), 15)
+		require.Less(t, len(at), 25)
+
+		l.Forget("a")
+		l.Add("a")
+		before := len(calls())
+		time.Sleep(time.Second)
+		require.Len(t, calls(), before+5, "what has changed is tried as often as what is new")
+	})
+}
+
+func TestIsRefusal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no answer":           {errBroken, false},
+		"internal error":      {apierrors.NewInternalError(errBroken), false},
+		"lost race":           {apierrors.NewConflict(schema.GroupResource{}, "a", errBroken), false},
+		"invalid":             {fmt.Errorf("create: %w", errInvalid), true},
+		"forbidden":           {apierrors.NewForbidden(schema.GroupResource{}, "a", errBroken), true},
+		"marked":              {fmt.Errorf("create: %w", Refused(errBroken)), true},
+		"all refused":         {fmt.Errorf("node: %w", errors.Join(errors.Join(nil, errInvalid), Refused(errBroken))), true},
+		"one may yet succeed": {errors.Join(errors.Join(nil, errInvalid), apierrors.NewInternalError(errBroken)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, IsRefusal(test.err))
+		})
+	}
+	require.EqualError(t, Refused(errBroken), "broken")
+}
+
+// TestOneAcceptedWakesTheRefused: once the API server accepts one key, those that it refused as well are tried at once.
+func TestOneAcceptedWakesTheRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var isAccepted atomic.Bool
+		var mu sync.Mutex
+		accepted := map[string]bool{}
+		var first, last time.Time
+		l, _ := started(t, 4, func(_ context.Context, key string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case !isAccepted.Load():
+				return errInvalid
+			case len(accepted) == 0:
+				first = time.Now()
+			}
+			if !accepted[key] {
+				accepted[key], last = true, time.Now()
+			}
+			return nil
+		})
+		for i := range 50 {
+			l.Add(fmt.Sprint(i))
+		}
+		time.Sleep(time.Hour)
+		isAccepted.Store(true)
+		time.Sleep(lastRefusedRetry * 3 / 2)
+		synctest.Wait()
+		require.Len(t, accepted, 50)
+		require.Equal(t, first, last)
+	})
+}
+
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	group := schema.GroupResource{Resource: "resourceslices"}
@@ -94,7 +180,7 @@ func TestRetries(t *testing.T) {
 		"conflict":            {apierrors.NewConflict(group, "a", errBroken), 5, 5},
 		"not found":           {apierrors.NewNotFound(group, "a"), 5, 5},
 		"already exists":      {apierrors.NewAlreadyExists(group, "a"), 5, 5},
-		"invalid":             {apierrors.NewInvalid(schema.GroupKind{}, "a", nil), 5, 5},
+		"invalid":             {errInvalid, 5, 5},
 		"terminal":            {Terminal(errBroken), 1, 0},
 		"wrapped terminal":    {fmt.Errorf("node: %w", Terminal(errBroken)), 1, 0},
 		"terminal conflict":   {Terminal(apierrors.NewConflict(group, "a", errBroken)), 1, 0},

@@ -59,15 +59,18 @@ type Preview struct {
 	server  features.Server
 	// live are all slices by name.
 	live map[string]*resourcev1.ResourceSlice
+	// inPool are the slices that the sidecar's cache has, or would have by now.
+	inPool map[facts.PoolID][]*facts.Slice
 }
 
 // New makes a Preview. The error is that of the server.
 func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
-	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
+	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}, inPool: map[facts.PoolID][]*facts.Slice{}}
 	existing := p.observeSlices()
 	for _, node := range cluster.Nodes {
 		key := facts.SlicesKey{Node: node.Name}
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
+		view.Holders = func(id facts.PoolID) iter.Seq[plan.Holder] { return p.otherHolders(key, id) }
 		if cluster.Pods != nil {
 			view.Pods = cluster.Pods(node).BindTemplate
 		}
@@ -104,9 +107,27 @@ func (p *Preview) observeSlices() map[facts.SlicesKey][]*facts.Slice {
 		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
 			observed := facts.ObserveSlice(slice)
 			existing[observed.Key()] = append(existing[observed.Key()], observed)
+			p.inPool[observed.PoolID] = append(p.inPool[observed.PoolID], observed)
 		}
 	}
 	return existing
+}
+
+// otherHolders returns who else than a node has slices of a pool.
+func (p *Preview) otherHolders(key facts.SlicesKey, id facts.PoolID) iter.Seq[plan.Holder] {
+	return func(yield func(plan.Holder) bool) {
+		for _, slice := range p.inPool[id] {
+			holder := plan.Holder{Node: slice.Node}
+			if i := slices.IndexFunc(p.cluster.Nodes, func(node *corev1.Node) bool { return node.Name == slice.Node }); i >= 0 {
+				holder.Created = p.cluster.Nodes[i].CreationTimestamp.Time
+			} else {
+				holder.IsUnknown = slice.Node != ""
+			}
+			if slice.Key() != key && !yield(holder) {
+				return
+			}
+		}
+	}
 }
 
 func (p *Preview) addDropped(one features.Dropped) {
@@ -172,6 +193,10 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Delete = append(p.Delete, needs.Delete...)
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
+		for _, slice := range needs.Create {
+			observed := facts.ObserveSlice(slice)
+			p.inPool[observed.PoolID] = append(p.inPool[observed.PoolID], observed)
+		}
 		for _, one := range fitted.Dropped {
 			p.addDropped(one)
 		}

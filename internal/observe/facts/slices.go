@@ -42,7 +42,7 @@ type PoolState struct {
 	Generation, Count int64
 }
 
-// PoolID identifies a pool of a node.
+// PoolID identifies a pool in the cluster.
 type PoolID struct {
 	Driver, Pool string
 }

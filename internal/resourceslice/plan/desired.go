@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type Desired struct {
 type Excluded struct {
 	// Hidden maps each template to the one of a higher priority that takes its place.
 	Hidden map[*devices.Template]*devices.Template
-	// Refused are documents that clash with others.
+	// Refused are documents that clash with others, and templates whose pool is another node's.
 	Refused []devices.Refusal
 	// Failed are templates that cannot be rendered for a driver Pod.
 	Failed map[*devices.Template]error
@@ -71,6 +72,8 @@ type View struct {
 	Node *corev1.Node
 	// Existing are the slices of the node.
 	Existing []*facts.Slice
+	// Holders lists who else has slices of a pool. It is nil if nobody has.
+	Holders func(id facts.PoolID) iter.Seq[Holder]
 	// Previous is the ForNext of the node's last plan.
 	Previous Previous
 	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says that they come from the API
@@ -171,9 +174,14 @@ func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devic
 		if err != nil {
 			return fmt.Errorf("pool %s: %w", pool.Name, err)
 		}
-		if exists && !isStarting {
-			selected = append(selected, *pool)
+		if !exists || isStarting {
+			continue
 		}
+		if err := n.checkPoolName(pool); err != nil {
+			d.Refused = append(d.Refused, devices.Refusal{Templates: pool.Templates, Err: err})
+			continue
+		}
+		selected = append(selected, *pool)
 	}
 	if n.hasDriverPods {
 		if err := n.retainUntilStarted(ctx, d, templates); err != nil {

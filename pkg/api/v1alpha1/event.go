@@ -18,8 +18,9 @@ const (
 	ReasonNormalized = "Normalized"
 
 	// ReasonPublishFailed is on a Node. A template cannot be rendered for it, its
-	// annotation of device taints has a mistake, documents clash on it, or a write keeps
-	// failing. The node's slices remain as they are.
+	// annotation of device taints has a mistake, documents clash on it, its pool has the
+	// name of another node's, or a write keeps failing. The node's other slices remain
+	// as they are.
 	ReasonPublishFailed = "PublishFailed"
 
 	// ReasonStatusFailed is on a custom resource. Its status cannot be written, so what it

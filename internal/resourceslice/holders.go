@@ -1,0 +1,73 @@
+package resourceslice
+
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
+	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
+)
+
+// otherHolders returns who else than a node has slices of a pool.
+func (p *Publisher) otherHolders(key facts.SlicesKey, id facts.PoolID) iter.Seq[plan.Holder] {
+	return func(yield func(plan.Holder) bool) {
+		others := p.slicesOfOthers(key, id)
+		if len(others) > 0 { // read again once the key is a contender, so that no deletion goes unseen
+			p.memory.addContender(others[0].PoolID, key)
+			others = p.slicesOfOthers(key, id)
+		}
+		for _, slice := range others {
+			holder := plan.Holder{Node: slice.Node}
+			if node := p.caches.Nodes.Get(slice.Node); node != nil {
+				holder.Created = node.CreationTimestamp.Time
+			} else {
+				holder.IsUnknown = slice.Node != ""
+			}
+			if !yield(holder) {
+				return
+			}
+		}
+	}
+}
+
+// slicesOfOthers returns the slices of a pool that are not planned with a key.
+func (p *Publisher) slicesOfOthers(key facts.SlicesKey, id facts.PoolID) []*facts.Slice {
+	var others []*facts.Slice
+	for _, slice := range p.caches.Slices.InPool(id) {
+		if slice.Key() != key {
+			others = append(others, slice)
+		}
+	}
+	return others
+}
+
+// enqueueHolders queues all others that have slices of the pool of a new slice: one of them has to give the pool up.
+func (p *Publisher) enqueueHolders(added *facts.Slice) {
+	for _, slice := range p.slicesOfOthers(added.Key(), added.PoolID) {
+		p.loop.Add(slice.Key())
+	}
+}
+
+// enqueueContenders queues the nodes that may have the pool of a slice that has gone.
+func (p *Publisher) enqueueContenders(gone *facts.Slice) {
+	for key := range p.memory.takeContenders(gone.PoolID) {
+		p.loop.Add(key)
+	}
+}
+
+func (m *memory) addContender(id facts.PoolID, key facts.SlicesKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.contenders[id] == nil {
+		m.contenders[id] = sets.Set[facts.SlicesKey]{}
+	}
+	m.contenders[id].Insert(key)
+}
+
+func (m *memory) takeContenders(id facts.PoolID) sets.Set[facts.SlicesKey] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer delete(m.contenders, id)
+	return m.contenders[id]
+}
