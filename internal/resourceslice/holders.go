@@ -1,34 +1,28 @@
 package resourceslice
 
 import (
-	"iter"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 	"github.com/kwok-dra/kwok-dra/internal/resourceslice/plan"
 )
 
-// otherHolders returns who else than a node has slices of a pool.
-func (p *Publisher) otherHolders(key facts.SlicesKey, id facts.PoolID) iter.Seq[plan.Holder] {
-	return func(yield func(plan.Holder) bool) {
+// readHolders returns who else than a node has slices of its pools, by pool. It remembers that the node would have these.
+func (p *Publisher) readHolders(key facts.SlicesKey, pools []devices.Pool) map[facts.PoolID][]plan.Holder {
+	all := map[facts.PoolID][]plan.Holder{}
+	for i := range pools {
+		id := facts.PoolID{Driver: pools[i].Driver, Pool: pools[i].Name}
 		others := p.slicesOfOthers(key, id)
 		if len(others) > 0 { // read again once the key is a contender, so that no deletion goes unseen
 			p.memory.addContender(others[0].PoolID, key)
 			others = p.slicesOfOthers(key, id)
 		}
 		for _, slice := range others {
-			holder := plan.Holder{Node: slice.Node}
-			if node := p.caches.Nodes.Get(slice.Node); node != nil {
-				holder.Created = node.CreationTimestamp.Time
-			} else {
-				holder.IsUnknown = slice.Node != ""
-			}
-			if !yield(holder) {
-				return
-			}
+			all[id] = append(all[id], plan.NewHolder(slice, p.caches.Nodes.Get(slice.Node)))
 		}
 	}
+	return all
 }
 
 // slicesOfOthers returns the slices of a pool that are not planned with a key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -58,7 +57,6 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
-	view.Holders = func(id facts.PoolID) iter.Seq[plan.Holder] { return p.otherHolders(key, id) }
 	desired := plan.DesiredPools(ctx, view)
 	if desired.Confirm && !t.isStandby {
 		// Before slices go because a driver Pod is missing, the API server is asked for it.
@@ -72,6 +70,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 			desired.Wait = lifecycle.WipeDelay // if the Pods are there, the cache lags
 		}
 	}
+	desired.LeaveOutTaken(view, p.readHolders(key, desired.Pools))
 	if desired.Wait > 0 {
 		p.loop.AddAfter(key, desired.Wait)
 	}

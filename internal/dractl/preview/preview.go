@@ -70,11 +70,11 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 	for _, node := range cluster.Nodes {
 		key := facts.SlicesKey{Node: node.Name}
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
-		view.Holders = func(id facts.PoolID) iter.Seq[plan.Holder] { return p.otherHolders(key, id) }
 		if cluster.Pods != nil {
 			view.Pods = cluster.Pods(node).BindTemplate
 		}
 		desired := plan.DesiredPools(ctx, view)
+		desired.LeaveOutTaken(view, p.listHolders(key, desired.Pools))
 		for _, t := range slices.SortedFunc(maps.Keys(desired.Hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {
 			i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.Template == t && h.By == desired.Hidden[t] })
 			if i < 0 {
@@ -113,21 +113,23 @@ func (p *Preview) observeSlices() map[facts.SlicesKey][]*facts.Slice {
 	return existing
 }
 
-// otherHolders returns who else than a node has slices of a pool.
-func (p *Preview) otherHolders(key facts.SlicesKey, id facts.PoolID) iter.Seq[plan.Holder] {
-	return func(yield func(plan.Holder) bool) {
+// listHolders returns who else than a node has slices of its pools, by pool.
+func (p *Preview) listHolders(key facts.SlicesKey, pools []devices.Pool) map[facts.PoolID][]plan.Holder {
+	all := map[facts.PoolID][]plan.Holder{}
+	for i := range pools {
+		id := facts.PoolID{Driver: pools[i].Driver, Pool: pools[i].Name}
 		for _, slice := range p.inPool[id] {
-			holder := plan.Holder{Node: slice.Node}
+			if slice.Key() == key {
+				continue
+			}
+			var node *corev1.Node
 			if i := slices.IndexFunc(p.cluster.Nodes, func(node *corev1.Node) bool { return node.Name == slice.Node }); i >= 0 {
-				holder.Created = p.cluster.Nodes[i].CreationTimestamp.Time
-			} else {
-				holder.IsUnknown = slice.Node != ""
+				node = p.cluster.Nodes[i]
 			}
-			if slice.Key() != key && !yield(holder) {
-				return
-			}
+			all[id] = append(all[id], plan.NewHolder(slice, node))
 		}
 	}
+	return all
 }
 
 func (p *Preview) addDropped(one features.Dropped) {

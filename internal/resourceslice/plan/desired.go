@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -72,8 +71,6 @@ type View struct {
 	Node *corev1.Node
 	// Existing are the slices of the node.
 	Existing []*facts.Slice
-	// Holders lists who else has slices of a pool. It is nil if nobody has.
-	Holders func(id facts.PoolID) iter.Seq[Holder]
 	// Previous is the ForNext of the node's last plan.
 	Previous Previous
 	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says that they come from the API
@@ -174,14 +171,9 @@ func (n *nodePlan) addDriver(ctx context.Context, d *Desired, templates []*devic
 		if err != nil {
 			return fmt.Errorf("pool %s: %w", pool.Name, err)
 		}
-		if !exists || isStarting {
-			continue
+		if exists && !isStarting {
+			selected = append(selected, *pool)
 		}
-		if err := n.checkPoolName(pool); err != nil {
-			d.Refused = append(d.Refused, devices.Refusal{Templates: pool.Templates, Err: err})
-			continue
-		}
-		selected = append(selected, *pool)
 	}
 	if n.hasDriverPods {
 		if err := n.retainUntilStarted(ctx, d, templates); err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kwok-dra/kwok-dra/internal/devices"
 	"github.com/kwok-dra/kwok-dra/internal/observe/facts"
 )
@@ -20,28 +22,43 @@ type Holder struct {
 	IsUnknown bool
 }
 
-// checkPoolName refuses a pool if an earlier node has slices of it, or nodes that share it have: the scheduler
-// identifies a device by driver, pool and name, and would take devices of both for the same. As between documents that
-// clash, it is the objects that say who has the pool, so all replicas agree. A node of another installation keeps its
-// pool too; but if both nodes have published it, neither can know what the other does, and both would give it up again
-// and again.
-func (n *nodePlan) checkPoolName(pool *devices.Pool) error {
-	if n.Holders == nil {
-		return nil
+// NewHolder makes the Holder of a slice, given the slice's node, which is nil if it is not known.
+func NewHolder(slice *facts.Slice, node *corev1.Node) Holder {
+	holder := Holder{Node: slice.Node, IsUnknown: slice.Node != "" && node == nil}
+	if node != nil {
+		holder.Created = node.CreationTimestamp.Time
 	}
-	id := poolIDOf(pool)
-	isPublished := slices.ContainsFunc(n.Existing, func(o *facts.Slice) bool { return o.PoolID == id })
-	for holder := range n.Holders(id) {
-		order := cmp.Or(holder.Created.Compare(n.Node.CreationTimestamp.Time), cmp.Compare(holder.Node, n.Node.Name))
-		if holder.IsUnknown && !isPublished || !holder.IsUnknown && order < 0 {
-			return n.newTakenError(pool, holder)
+	return holder
+}
+
+// LeaveOutTaken refuses the pools that an earlier node has slices of, or that nodes share; others has, by pool, who else than
+// the node has slices of it. The scheduler identifies a device by driver, pool and name, and would take devices of both for
+// the same. As between documents that clash, it is the objects that say who has the pool, so all replicas agree. A node of
+// another installation keeps its pool too; but if both nodes have published it, neither can know what the other does, and both
+// would give it up again and again.
+func (d *Desired) LeaveOutTaken(v *View, others map[facts.PoolID][]Holder) {
+	d.Pools = slices.DeleteFunc(d.Pools, func(pool devices.Pool) bool {
+		id := poolIDOf(&pool)
+		isPublished := slices.ContainsFunc(v.Existing, func(o *facts.Slice) bool { return o.PoolID == id })
+		i := slices.IndexFunc(others[id], func(holder Holder) bool {
+			if holder.IsUnknown {
+				return !isPublished
+			}
+			return cmp.Or(holder.Created.Compare(v.Node.CreationTimestamp.Time), cmp.Compare(holder.Node, v.Node.Name)) < 0
+		})
+		if i < 0 {
+			return false
 		}
-	}
-	return nil
+		d.Refused = append(d.Refused, devices.Refusal{Templates: pool.Templates, Err: newTakenError(v.Node, &pool, others[id][i])})
+		if !isPublished {
+			d.ForNext.pools = slices.DeleteFunc(d.ForNext.pools, func(known facts.PoolID) bool { return known == id })
+		}
+		return true
+	})
 }
 
 // newTakenError is the error of a pool whose name another holder has.
-func (n *nodePlan) newTakenError(pool *devices.Pool, by Holder) error {
+func newTakenError(node *corev1.Node, pool *devices.Pool, by Holder) error {
 	where := "on node " + by.Node
 	if by.Node == "" {
 		where = "that nodes share"
@@ -49,5 +66,5 @@ func (n *nodePlan) newTakenError(pool *devices.Pool, by Holder) error {
 	t := pool.Templates[0]
 	return fmt.Errorf("template %s: poolName %q yields %s on node %s, the name of the pool of driver %s %s: use a name that differs from node to node, "+
 		"for example with {{ .Node.metadata.name }}, or set sharedWith for one pool that nodes share; the pool is left out on this node",
-		t.Name, t.PoolName, pool.Name, n.Node.Name, pool.Driver, where)
+		t.Name, t.PoolName, pool.Name, node.Name, pool.Driver, where)
 }

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -40,10 +38,9 @@ func TestHolders(t *testing.T) {
 			t.Parallel()
 			node := fakeNode("n", true)
 			node.CreationTimestamp = metav1.NewTime(created(5))
-			desired := DesiredPools(t.Context(), &View{Set: set, Node: node, Existing: test.existing, Holders: func(id facts.PoolID) iter.Seq[Holder] {
-				require.Equal(t, facts.PoolID{Driver: "d", Pool: "of-z1"}, id)
-				return slices.Values(test.holders)
-			}})
+			view := &View{Set: set, Node: node, Existing: test.existing}
+			desired := DesiredPools(t.Context(), view)
+			desired.LeaveOutTaken(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "of-z1"}: test.holders, {Driver: "d", Pool: "of-z2"}: {{}}})
 			if test.refused == "" {
 				require.Len(t, desired.Pools, 1)
 				require.Empty(t, desired.Refused)
@@ -60,10 +57,13 @@ func TestHoldersOfWhatIsNotPublished(t *testing.T) {
 	t.Parallel()
 	set := configtest.SetOf(t, "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: t}\nspec: {driver: d, devices: [{name: gpu}]}\n")
 	node := fakeNode("n", true)
-	view := &View{Set: set, Node: node, Holders: func(facts.PoolID) iter.Seq[Holder] { return slices.Values([]Holder{{}}) }}
-	ready := DesiredPools(t.Context(), view)
-	require.Len(t, ready.Problems(), 1)
+	problemsOf := func() map[string]error {
+		view := &View{Set: set, Node: node}
+		desired := DesiredPools(t.Context(), view)
+		desired.LeaveOutTaken(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "n"}: {{}}})
+		return desired.Problems()
+	}
+	require.Len(t, problemsOf(), 1)
 	node.Status.Conditions[0].Status = corev1.ConditionFalse
-	notReady := DesiredPools(t.Context(), view)
-	require.Empty(t, notReady.Problems())
+	require.Empty(t, problemsOf())
 }
