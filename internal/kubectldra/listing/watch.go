@@ -72,7 +72,7 @@ func (f *follower) update(changes uint64, objects func() usage.Objects) error {
 	f.seen = changes
 	current := objects()
 	if f.isBlind(current) {
-		return refuseBlind(f.Reader.Unseen())
+		return f.Reader.ExplainUnseen("resourceclaims")
 	}
 	answer := f.chooseRows(current)
 	if f.screen != nil {
