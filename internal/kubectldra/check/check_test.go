@@ -34,6 +34,7 @@ func healthy() *World {
 		Nodes:   []*corev1.Node{worldtest.Node("a", true), worldtest.Node("b", true)},
 		Unseen:  map[string]bool{},
 	}
+	w.Claims[0].ResourceVersion = "7"
 	for _, slice := range w.Slices {
 		for i := range slice.Spec.Devices {
 			slice.Spec.Devices[i].Attributes["index"] = resourcev1.DeviceAttribute{IntValue: new(int64(i))}
@@ -91,14 +92,14 @@ var sick = map[string]struct {
 		func(w *World) { w.Pods[0].UID = "another" },
 		Finding{
 			"", Problem, "ml/train", "Pod train is another one than that of the reservation; kube-controller-manager releases such claims: does it run?",
-			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"remove","path":"/status/reservedFor/0"}]'`,
+			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"test","path":"/status/reservedFor/0/uid","value":"pod-train"},{"op":"remove","path":"/status/reservedFor/0"}]'`,
 		},
 	},
 	"idleClaim": {
 		func(w *World) { w.Claims[0].Status.ReservedFor, w.Pods = nil, nil },
 		Finding{
 			"", Problem, "ml/train", "it keeps gpu.example.com/a/gpu-0 since 59m, and is reserved for nobody",
-			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"remove","path":"/status/allocation"}]'`,
+			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/status/allocation"}]'`,
 		},
 	},
 	"stuckClaim": {
