@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 )
 
@@ -184,4 +186,17 @@ func TestSlicesOfOlderVersions(t *testing.T) {
 not considered: ResourceSlice "s2": there is no Node gone
 type of 1 device of driver gpu.nvidia.com: also there as gpu.nvidia.com/type, and CEL takes both for one: which value it sees is chance; leave one out
 `, told)
+}
+
+// TestInterrupted: what a search has found that was interrupted is not printed.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := &command{streams: cli.Streams{Out: &out, ErrOut: &out}, output: output.Flag{Format: output.JSON}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pod := &corev1.Pod{}
+	err := c.printPlacements(ctx, simulator.NewScheduler(&simulator.World{}), []*simulator.Placement{{Pod: pod}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, out.String())
 }
