@@ -13,11 +13,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 )
 
 // watch shows the answer, and then each change, until the user ends it.
 func (l *lister) watch(ctx context.Context) error {
+	reading.ResetMemoryBudget()
 	live := follow.NewUsage(l.Reader.Client(), l.question.Namespace, l.podSelector())
 	f := &follower{lister: l}
 	if l.IsForPeople() {

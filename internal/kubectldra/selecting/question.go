@@ -63,6 +63,7 @@ func (q *Question) Ask(command *cobra.Command, answer func(c *Cluster, names []s
 			return err
 		}
 		if q.watch {
+			reading.ResetMemoryBudget()
 			return q.follow(ctx, Watch(reader, q.frame.Namespace), func(c *Cluster) *Answer { return answer(c, names) }, reader.Unseen())
 		}
 		if err := q.printAnswer(q.frame.Out, answer(c, names), q.frame.Layout(q.frame.Out)); err != nil {
