@@ -85,7 +85,11 @@ func (e *eventWriter) explainWaitingPods(ctx context.Context) error {
 		return err
 	}
 	for _, pod := range due {
-		e.writeEvent(pod, known.Answer(ctx, pod))
+		answer := known.Answer(ctx, pod)
+		if ctx.Err() != nil { // the answer of a search that was interrupted is wrong
+			return ctx.Err()
+		}
+		e.writeEvent(pod, answer)
 	}
 	return nil
 }

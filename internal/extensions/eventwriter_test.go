@@ -138,3 +138,17 @@ func TestExplainerFails(t *testing.T) {
 	require.NoError(t, e.explainWaitingPods(t.Context()))
 	require.Equal(t, lacksOne, e.said())
 }
+
+// TestExplainerStops: what a search has found that was interrupted is written nowhere.
+func TestExplainerStops(t *testing.T) {
+	t.Parallel()
+	e := newExplained(0)
+	ctx, stop := context.WithCancel(t.Context())
+	readCluster := e.readCluster
+	e.readCluster = func(ctx context.Context) (*why.Cluster, error) {
+		stop()
+		return readCluster(ctx)
+	}
+	require.ErrorIs(t, e.explainWaitingPods(ctx), context.Canceled)
+	require.Empty(t, e.said())
+}

@@ -87,7 +87,7 @@ func (e *explanations) answerPods(ctx context.Context, names []types.NamespacedN
 	for _, pod := range pods {
 		answers = append(answers, known.Answer(ctx, pod))
 	}
-	return answers, nil
+	return answers, ctx.Err()
 }
 
 // readWholeCluster reads the whole cluster, unless it is too large.

@@ -58,7 +58,7 @@ func TestUnservedAPI(t *testing.T) {
 	defer server.Close()
 	pod := filepath.Join(t.TempDir(), "pod.yaml")
 	require.NoError(t, os.WriteFile(pod, []byte(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "train"}, "spec": {}}`), 0o600))
-	lines := [][]string{{"claim", "train"}, {"why", "claim/train"}, {"fit", "-f", pod}}
+	lines := [][]string{{"check"}, {"claim", "train"}, {"why", "claim/train"}, {"fit", "-f", pod}}
 	for _, name := range watching(t) {
 		lines = append(lines, []string{name, "-w"})
 	}

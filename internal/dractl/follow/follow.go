@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type View struct {
 
 // Follower shows a view, and the next one when something has changed.
 type Follower struct {
-	Out io.Writer
+	// ErrOut is told of updates that fail where there is no screen to say so.
+	Out, ErrOut io.Writer
 	// Screen is nil if the output is for programs, or is no terminal.
 	Screen *screen.Screen
 	// Look finds what there is to show.
@@ -32,9 +34,10 @@ type Follower struct {
 	Separator string
 	TellNotes func(*View)
 
-	// size is that of the screen with the view.
-	size [2]int
-	view *View
+	// size is that of the screen with the view, and stale what it says of updates that fail.
+	size  [2]int
+	stale string
+	view  *View
 	// seen is the number of changes that the view has.
 	seen uint64
 	// shown is the last view where there is no screen, and hasAppended says that something was
@@ -46,16 +49,19 @@ type Follower struct {
 // Run shows what there is whenever it changes, until the user has seen enough. It calls ready before it shows
 // something for the first time.
 func (f *Follower) Run(ctx context.Context, l *Live, ready func()) error {
+	if f.Screen == nil {
+		l.ErrOut = f.ErrOut
+	}
 	err := l.Run(ctx, func() error {
 		ready()
-		return f.Update(ctx, l.Changes())
+		return f.Update(ctx, l.Changes(), l.Stale())
 	})
 	return errors.Join(err, f.Close())
 }
 
 // Update shows the view again if there are other changes than it has, or if the terminal has
-// another size.
-func (f *Follower) Update(ctx context.Context, changes uint64) error {
+// another size. Stale says that there are no updates, if there are none.
+func (f *Follower) Update(ctx context.Context, changes uint64, stale string) error {
 	same := f.view != nil && changes == f.seen
 	if !same {
 		f.view, f.seen = f.Look(ctx), changes
@@ -67,13 +73,14 @@ func (f *Follower) Update(ctx context.Context, changes uint64) error {
 		return f.appendView()
 	}
 	width, height := f.Screen.Size()
-	if size := [2]int{width, height}; size != f.size {
-		f.size, same = size, false
+	if size := [2]int{width, height}; size != f.size || stale != f.stale {
+		f.size, f.stale, same = size, stale, false
 	}
 	if same {
 		return nil
 	}
-	note := strings.Trim(f.view.Notes+"\n"+f.view.Nothing, "\n")
+	notes := slices.DeleteFunc([]string{stale, f.view.Notes, f.view.Nothing}, func(note string) bool { return note == "" })
+	note := strings.Join(notes, "\n")
 	if note != "" {
 		height -= 1 + strings.Count(note, "\n")
 	}

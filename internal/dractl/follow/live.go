@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type Live struct {
 	Nodes cache.SharedIndexInformer
 	// Rules may be nil too.
 	Rules *taintrules.Watcher
+	// ErrOut is told when updates begin to fail and when they come again. It is nil where the view says so.
+	ErrOut io.Writer
 	// listClaims finds out whether the API server answers.
 	listClaims func(context.Context, metav1.ListOptions) (*resourcev1.ResourceClaimList, error)
 	// mayLack reports whether the answer can do without a resource that the user may not read.
@@ -39,6 +42,11 @@ type Live struct {
 	unseen  sync.Map
 	changes atomic.Uint64
 	running sync.WaitGroup
+	// failures are the resources whose last request has failed, by their names.
+	failures     map[string]failure
+	failuresLock sync.Mutex
+	// hasToldStale says that the user knows of them.
+	hasToldStale bool
 }
 
 // NewCluster watches what there is, and which nodes have the labels of a selector.
@@ -94,17 +102,11 @@ func NewUsage(client groupclient.Interface, namespace, selector string) *Live {
 
 // newLive watches what there is, or what selectors choose: of slices one of fields.
 func newLive(client groupclient.Interface, namespace, slicesOn string, selectPods, selectNodes metav1.ListOptions) *Live {
-	l := &Live{
-		Slices: groupclient.NewInformer(client, client.ResourceV1().ResourceSlices(), &resourcev1.ResourceSlice{}, selectFields(slicesOn)),
-		Claims: groupclient.NewInformer(client, client.ResourceV1().ResourceClaims(namespace), &resourcev1.ResourceClaim{}, selectAll),
-		Pods:   groupclient.NewInformer(client, client.CoreV1().Pods(namespace), &corev1.Pod{}, selectPods),
-		Events: groupclient.NewInformer(client, client.CoreV1().Events(namespace), &corev1.Event{}, selectFields("reason="+clusterdevices.FailedPrepare)),
-		Nodes:  groupclient.NewInformer(client, client.CoreV1().Nodes(), &corev1.Node{}, selectNodes),
-		Rules:  taintrules.NewWatcher(client),
-
-		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
-		mayLack:    func(resource string) bool { return resource == "nodes" },
-	}
+	l := newNamespaced(client, namespace, "", selectPods, selectFields("reason="+clusterdevices.FailedPrepare))
+	l.Slices = groupclient.NewInformer(client, noteRequests(l, "resourceslices", client.ResourceV1().ResourceSlices()), &resourcev1.ResourceSlice{}, selectFields(slicesOn))
+	l.Nodes = groupclient.NewInformer(client, noteRequests(l, "nodes", client.CoreV1().Nodes()), &corev1.Node{}, selectNodes)
+	l.Rules = taintrules.NewWatcher(client)
+	l.mayLack = func(resource string) bool { return resource == "nodes" }
 	for _, informer := range l.listInformers() {
 		// Managed fields are a good part of an object.
 		_ = informer.SetTransform(func(object any) (any, error) {
@@ -120,14 +122,20 @@ func newLive(client groupclient.Interface, namespace, slicesOn string, selectPod
 
 // NewClaim watches a claim, and what may have to do with it.
 func NewClaim(client groupclient.Interface, namespace, name string) *Live {
-	return &Live{
-		Claims: groupclient.NewInformer(client, client.ResourceV1().ResourceClaims(namespace), &resourcev1.ResourceClaim{}, selectFields("metadata.name="+name)),
-		Pods:   groupclient.NewInformer(client, client.CoreV1().Pods(namespace), &corev1.Pod{}, selectAll),
-		Events: groupclient.NewInformer(client, client.CoreV1().Events(namespace), &corev1.Event{}, selectAll),
+	return newNamespaced(client, namespace, "metadata.name="+name, selectAll, selectAll)
+}
 
+// newNamespaced watches the claims of a namespace, or of all, that a selector of fields selects, and Pods and events.
+func newNamespaced(client groupclient.Interface, namespace, claims string, selectPods, selectEvents metav1.ListOptions) *Live {
+	l := &Live{
 		listClaims: client.ResourceV1().ResourceClaims(namespace).List,
 		mayLack:    func(string) bool { return false },
+		failures:   map[string]failure{},
 	}
+	l.Claims = groupclient.NewInformer(client, noteRequests(l, "resourceclaims", client.ResourceV1().ResourceClaims(namespace)), &resourcev1.ResourceClaim{}, selectFields(claims))
+	l.Pods = groupclient.NewInformer(client, noteRequests(l, "pods", client.CoreV1().Pods(namespace)), &corev1.Pod{}, selectPods)
+	l.Events = groupclient.NewInformer(client, noteRequests(l, "events", client.CoreV1().Events(namespace)), &corev1.Event{}, selectEvents)
+	return l
 }
 
 // selectAll selects all objects.
@@ -145,7 +153,7 @@ func (l *Live) listInformers() map[string]cache.SharedIndexInformer {
 }
 
 // Run watches, and calls show again and again once all is known that there was at the start, until the user has seen enough
-// or something fails.
+// or something fails. Once something has been shown, updates may fail: Stale says so.
 func (l *Live) Run(ctx context.Context, show func() error) error {
 	if err := l.checkServer(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -158,9 +166,12 @@ func (l *Live) Run(ctx context.Context, show func() error) error {
 	defer ticker.Stop()
 	for {
 		if l.hasSynced() {
+			l.tellStale()
 			if err := show(); err != nil {
 				return err
 			}
+		} else if failed, isLasting := l.longestFailure(firstViewTimeout); isLasting {
+			return fmt.Errorf("watch %s: %w", failed.resource, failed.err)
 		}
 		select {
 		case <-ctx.Done():

@@ -133,7 +133,9 @@ func (c *command) runSchedule(ctx context.Context) error {
 	}
 	if len(placements) == 0 {
 		c.streams.Tell("no Pod waits for a node\n")
-		return nil
+		if !c.output.Format.IsValue() {
+			return nil
+		}
 	}
 	show := c.printPlacements
 	if c.howMany {

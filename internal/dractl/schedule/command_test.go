@@ -2,8 +2,13 @@ package schedule
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/input"
+	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/explaining/simulator"
 )
 
@@ -24,8 +30,12 @@ const examples = "../testdata/examples/"
 // run runs the command with files of the examples, and what is on standard input.
 func run(t *testing.T, in string, arguments ...string) (string, string, error) {
 	t.Helper()
+	return runIn(t, &cluster.Flags{Namespace: "default"}, in, arguments...)
+}
+
+func runIn(t *testing.T, reach *cluster.Flags, in string, arguments ...string) (string, string, error) {
+	t.Helper()
 	var out, errOut bytes.Buffer
-	reach := &cluster.Flags{Namespace: "default"}
 	command := New(cli.Streams{In: strings.NewReader(in), Out: &out, ErrOut: &errOut}, reach)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs(arguments)
@@ -184,4 +194,49 @@ func TestSlicesOfOlderVersions(t *testing.T) {
 not considered: ResourceSlice "s2": there is no Node gone
 type of 1 device of driver gpu.nvidia.com: also there as gpu.nvidia.com/type, and CEL takes both for one: which value it sees is chance; leave one out
 `, told)
+}
+
+// TestNothingWaits: programs get an answer, too, if no Pod waits.
+func TestNothingWaits(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+		response.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(response, `{"kind": "List", "apiVersion": "v1"}`)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	reached := `{kind: Config, clusters: [{name: c, cluster: {server: "` + server.URL + `"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(reached), 0o600))
+	for _, test := range []struct {
+		arguments []string
+		want      string
+	}{
+		{nil, ""},
+		{[]string{"--how-many"}, ""},
+		{[]string{"-o", "json"}, `{"apiVersion": "v1", "kind": "List", "items": []}`},
+		{[]string{"-o", "json", "--how-many"}, `[]`},
+		{[]string{"-o", "yaml", "--how-many"}, "[]\n"},
+	} {
+		out, told, err := runIn(t, &cluster.Flags{Kubeconfig: kubeconfig}, "", append(test.arguments, "--from-cluster")...)
+		require.NoError(t, err)
+		require.Equal(t, "no Pod waits for a node\n", told)
+		if slices.Contains(test.arguments, "json") {
+			require.JSONEq(t, test.want, out)
+			continue
+		}
+		require.Equal(t, test.want, out, test.arguments)
+	}
+}
+
+// TestInterrupted: what a search has found that was interrupted is not printed.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := &command{streams: cli.Streams{Out: &out, ErrOut: &out}, output: output.Flag{Format: output.JSON}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pod := &corev1.Pod{}
+	err := c.printPlacements(ctx, simulator.NewScheduler(&simulator.World{}), []*simulator.Placement{{Pod: pod}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, out.String())
 }

@@ -26,7 +26,7 @@ type more struct {
 // countFitting prints how many Pods like each fit, beside all others that are placed. Pods of one maker are
 // alike.
 func (c *command) countFitting(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement, makerOf func(*corev1.Pod) string) error {
-	var counts []*more
+	counts := []*more{} // which is a list for programs, too, if it is empty
 	var first []*simulator.Placement
 	known := map[string]*more{}
 	for _, p := range placements {

@@ -21,7 +21,10 @@ func (c *command) printPlacements(ctx context.Context, scheduler *simulator.Sche
 		}
 	}
 	progress.Done()
-	if c.output.Format == output.JSON || c.output.Format == output.YAML {
+	if ctx.Err() != nil { // reasons of a search that was interrupted are wrong
+		return ctx.Err()
+	}
+	if c.output.Format.IsValue() {
 		return output.Objects(c.streams.Out, c.output.Format, scheduledObjects(placements, reasons))
 	}
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "claim", Wide: true}, {Name: "devices"}}}

@@ -66,7 +66,8 @@ share, the capacity counts of which the most is taken.
 
 With --watch, a terminal shows as much of this as it has room for, once a second at
 most; ^C ends it. Elsewhere all of it is printed again whenever something is
-different, and -o json and yaml print another document.
+different, and -o json and yaml print another document. A line says so if there have
+been no updates for 10 seconds.
 
 The command reads what every driver publishes, so it works with real drivers too. It
 lists resourceslices, resourceclaims, pods, events and nodes, and watches them for

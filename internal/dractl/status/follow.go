@@ -32,7 +32,7 @@ func (c *command) followChanges(ctx context.Context, l *follow.Live, look func(c
 
 func (c *command) newFollower(look func(context.Context) *view) *follow.Follower {
 	var last *view
-	f := &follow.Follower{Out: c.streams.Out, Separator: "\n", TellNotes: func(*follow.View) { c.tellUser(last) }}
+	f := &follow.Follower{Out: c.streams.Out, ErrOut: c.streams.ErrOut, Separator: "\n", TellNotes: func(*follow.View) { c.tellUser(last) }}
 	f.Look = func(ctx context.Context) *follow.View {
 		v := look(ctx)
 		last = v

@@ -161,7 +161,7 @@ func TestFollowScreen(t *testing.T) {
 	f.Screen = screen.New(out, func() (int, int, error) { return width, height, nil })
 	shows := func(changes uint64) string {
 		out.Take()
-		require.NoError(t, f.Update(t.Context(), changes))
+		require.NoError(t, f.Update(t.Context(), changes, ""))
 		return strings.ReplaceAll(out.Take(), "\x1b[K", "")
 	}
 	first := shows(1)

@@ -125,10 +125,24 @@ func (c *command) runWhy(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	return c.explainPods(ctx, known, pod, pods)
+}
+
+// explainPods says why a Pod waits, or without one why each of pods does that waits.
+func (c *command) explainPods(ctx context.Context, known *why.Cluster, pod *corev1.Pod, pods []*corev1.Pod) error {
+	var answers []*why.Answer
 	if pod != nil {
-		return c.showAnswer(known.Answer(ctx, pod), known.Now)
+		answers = []*why.Answer{known.Answer(ctx, pod)}
+	} else {
+		answers = known.Waiting(ctx, pods)
 	}
-	return c.listGroups(why.Groups(known.Waiting(ctx, pods)), known.Now)
+	switch {
+	case ctx.Err() != nil: // answers of a search that was interrupted are wrong
+		return ctx.Err()
+	case pod != nil:
+		return c.showAnswer(answers[0], known.Now)
+	}
+	return c.listGroups(why.Groups(answers), known.Now)
 }
 
 // readCluster reads the cluster, and the Pods of a namespace, or of all.

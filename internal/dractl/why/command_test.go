@@ -1,12 +1,14 @@
 package why
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/output"
@@ -38,4 +40,17 @@ func TestList(t *testing.T) {
 	require.NoError(t, c.listGroups(nil, time.Now()))
 	require.Empty(t, out.String())
 	require.Equal(t, "no Pod waits for devices\n", errOut.String())
+}
+
+// TestInterrupted: what a search has found that was interrupted is not printed.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	var out, errOut strings.Builder
+	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}, output: output.Flag{Format: output.Table}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	pod := &corev1.Pod{}
+	require.ErrorIs(t, c.explainPods(ctx, why.NewCluster(nil, nil), pod, nil), context.Canceled)
+	require.ErrorIs(t, c.explainPods(ctx, why.NewCluster(nil, nil), nil, []*corev1.Pod{pod}), context.Canceled)
+	require.Empty(t, out.String()+errOut.String())
 }

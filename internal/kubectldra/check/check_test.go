@@ -8,9 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kwok-dra/kwok-dra/internal/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/internal/extensions/inventory"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
@@ -30,6 +34,7 @@ func healthy() *World {
 		Nodes:   []*corev1.Node{worldtest.Node("a", true), worldtest.Node("b", true)},
 		Unseen:  map[string]bool{},
 	}
+	w.Claims[0].ResourceVersion = "7"
 	for _, slice := range w.Slices {
 		for i := range slice.Spec.Devices {
 			slice.Spec.Devices[i].Attributes["index"] = resourcev1.DeviceAttribute{IntValue: new(int64(i))}
@@ -87,14 +92,14 @@ var sick = map[string]struct {
 		func(w *World) { w.Pods[0].UID = "another" },
 		Finding{
 			"", Problem, "ml/train", "Pod train is another one than that of the reservation; kube-controller-manager releases such claims: does it run?",
-			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"remove","path":"/status/reservedFor/0"}]'`,
+			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"test","path":"/status/reservedFor/0/uid","value":"pod-train"},{"op":"remove","path":"/status/reservedFor/0"}]'`,
 		},
 	},
 	"idleClaim": {
 		func(w *World) { w.Claims[0].Status.ReservedFor, w.Pods = nil, nil },
 		Finding{
 			"", Problem, "ml/train", "it keeps gpu.example.com/a/gpu-0 since 59m, and is reserved for nobody",
-			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"remove","path":"/status/allocation"}]'`,
+			`kubectl patch resourceclaim train -n ml --subresource=status --type=json -p '[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/status/allocation"}]'`,
 		},
 	},
 	"stuckClaim": {
@@ -230,8 +235,21 @@ func TestTables(t *testing.T) {
 	tabletest.Golden(t, map[string]func(out io.Writer) error{"show": shows(broken), "show-healthy": shows(healthy()), "show-unseen": shows(unseen)}, tabletest.Node)
 	unseen.Namespace = "ml"
 	require.Equal(t, "No problems found in 1 claim in namespace ml", countFindings(unseen, nil))
-	unseen.IsWithoutClaims = true
-	require.Equal(t, "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read", countFindings(unseen, nil))
+}
+
+// TestBlind: without the right to list anything that is checked there is no answer, and no empty one for programs.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range [][]string{nil, {"-o", "json"}, {"-n", worldtest.Namespace}} {
+		w := worldtest.New(t, worldtest.Slice("a", "gpu-0"), worldtest.Claim("train", "a", []string{"gpu-0"}, "train"))
+		w.Client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+		})
+		a := w.Run(New, arguments...)
+		require.ErrorContains(t, a.Err, "cannot list resourceslices: ask for the ClusterRole dra-viewer, or for the right to list them\ncannot list resourceclaims in ", arguments)
+		require.Equal(t, cli.ExitFailed, cli.ExitCode(a.Err), arguments)
+		require.Empty(t, a.Out+a.ErrOut, arguments)
+	}
 }
 
 // TestRead: a user of one namespace gets what can be said of its claims, and slices are read once.

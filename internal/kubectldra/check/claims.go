@@ -29,17 +29,23 @@ func isOlder(since *time.Time, now time.Time, than time.Duration) bool {
 	return since == nil || now.Sub(*since) >= than
 }
 
-// releaseDevices is the command that takes the devices from a claim that is reserved for nobody.
+// releaseDevices is the command that takes the devices from a claim that is reserved for nobody. It fails if the claim has
+// changed since: a Pod may have the devices by then.
 func releaseDevices(claim *resourcev1.ResourceClaim) string {
-	patch := `{"op":"remove","path":"/status/allocation"}`
+	operations := []string{testValue("/metadata/resourceVersion", claim.ResourceVersion)}
 	if len(claim.Status.Devices) > 0 {
-		patch = `{"op":"remove","path":"/status/devices"},` + patch
+		operations = append(operations, `{"op":"remove","path":"/status/devices"}`)
 	}
-	return patchStatus(claim, patch)
+	return patchStatus(claim, append(operations, `{"op":"remove","path":"/status/allocation"}`))
 }
 
-func patchStatus(claim *resourcev1.ResourceClaim, patch string) string {
-	return fmt.Sprintf("kubectl patch resourceclaim %s -n %s --subresource=status --type=json -p '[%s]'", claim.Name, claim.Namespace, patch)
+// testValue is an operation of a JSON patch that lets the whole patch fail if the value at a path is another one.
+func testValue(path, value string) string {
+	return fmt.Sprintf(`{"op":"test","path":%q,"value":%q}`, path, value)
+}
+
+func patchStatus(claim *resourcev1.ResourceClaim, operations []string) string {
+	return fmt.Sprintf("kubectl patch resourceclaim %s -n %s --subresource=status --type=json -p '[%s]'", claim.Name, claim.Namespace, strings.Join(operations, ","))
 }
 
 func findGoneDevices(_ context.Context, w *World) []Finding {
@@ -71,7 +77,7 @@ func findGoneDevices(_ context.Context, w *World) []Finding {
 func findStaleReservations(_ context.Context, w *World) []Finding {
 	var findings []Finding
 	for _, claim := range w.Claims {
-		var evidence, patches []string
+		var evidence, operations []string
 		for i, consumer := range claim.Status.ReservedFor {
 			if !facts.IsPod(consumer) || w.cluster.IsWithoutPods {
 				continue
@@ -84,13 +90,16 @@ func findStaleReservations(_ context.Context, w *World) []Finding {
 			default:
 				continue
 			}
-			// From the last one on: each removal moves those after it.
-			patches = append([]string{fmt.Sprintf(`{"op":"remove","path":"/status/reservedFor/%d"}`, i)}, patches...)
+			// From the last one on: each removal moves those after it. Where another reservation has moved to the place, the
+			// patch fails.
+			reservation := fmt.Sprintf("/status/reservedFor/%d", i)
+			removal := []string{testValue(reservation+"/uid", string(consumer.UID)), fmt.Sprintf(`{"op":"remove","path":%q}`, reservation)}
+			operations = append(removal, operations...)
 		}
 		if len(evidence) > 0 {
 			findings = append(findings, Finding{
 				Object: keyOf(claim), Evidence: strings.Join(evidence, "; ") + "; kube-controller-manager releases such claims: does it run?",
-				Fix: patchStatus(claim, strings.Join(patches, ",")),
+				Fix: patchStatus(claim, operations),
 			})
 		}
 	}
@@ -124,7 +133,8 @@ func findStuckClaims(_ context.Context, w *World) []Finding {
 			continue
 		}
 		evidence := fmt.Sprintf("deleted %s ago, and waits for finalizers %s", duration.HumanDuration(w.Now.Sub(claim.DeletionTimestamp.Time)), strings.Join(claim.Finalizers, ", "))
-		fix := fmt.Sprintf(`kubectl patch resourceclaim %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`, claim.Name, claim.Namespace)
+		// The UID, which no patch can change, spares a later claim of the same name.
+		fix := fmt.Sprintf(`kubectl patch resourceclaim %s -n %s --type=merge -p '{"metadata":{"uid":%q,"finalizers":null}}'`, claim.Name, claim.Namespace, claim.UID)
 		if pods := clusterdevices.ConsumingPods(claim); len(pods) > 0 {
 			evidence += ", while it is reserved for " + firstFew(pods)
 			fix = fmt.Sprintf("kubectl delete pod %s -n %s", strings.Join(pods, " "), claim.Namespace)

@@ -26,7 +26,8 @@ where no command can. Nothing is written.
 
 A problem keeps Pods from running, or devices from being used. A hint may be as it is
 meant to be. With -n, claims of one namespace are checked; otherwise those of all that
-you may list. The exit code is 1 if there are problems.`,
+you may list. The exit code is 1 if there are problems, and 2 if you may list neither
+ResourceSlices nor ResourceClaims.`,
 		Example: `  # What is wrong in the cluster?
   kubectl dra check
 
@@ -42,6 +43,9 @@ you may list. The exit code is 1 if there are problems.`,
 		w, err := readWorld(ctx, f.Reader, f.Namespace, command.Flags().Changed("namespace"))
 		if err != nil {
 			return err
+		}
+		if w.IsWithoutSlices && w.IsWithoutClaims { // each check needs one of them
+			return f.Reader.ExplainUnseen("resourceslices", "resourceclaims")
 		}
 		findings, skipped := Check(ctx, w)
 		if f.IsForPeople() {

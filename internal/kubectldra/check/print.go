@@ -43,9 +43,6 @@ func countFindings(w *World, findings []Finding) string {
 		}
 		looked = append(looked, claims)
 	}
-	if len(looked) == 0 {
-		return "Nothing can be checked: neither ResourceSlices nor ResourceClaims can be read"
-	}
 	return text + " found in " + strings.Join(looked, ", ")
 }
 

@@ -134,7 +134,7 @@ func judge(ctx context.Context, reader *reading.Reader, in *input.Input) ([]*Ver
 	scheduler := simulator.NewScheduler(&in.World)
 	var verdicts []*Verdict
 	for _, pod := range simulator.InOrder(in.Waiting) {
-		verdicts = append(verdicts, newVerdict(ctx, scheduler, pod, in.Pods))
+		verdicts = append(verdicts, newVerdict(ctx, scheduler, pod))
 	}
 	return verdicts, ctx.Err()
 }

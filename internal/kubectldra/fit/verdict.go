@@ -56,13 +56,13 @@ type Victim struct {
 func (v *Verdict) ResourceName() string { return "pod/" + v.Pod }
 
 // newVerdict places a Pod, or says why it does not fit.
-func newVerdict(ctx context.Context, scheduler *simulator.Scheduler, pod *corev1.Pod, bound []*corev1.Pod) *Verdict {
+func newVerdict(ctx context.Context, scheduler *simulator.Scheduler, pod *corev1.Pod) *Verdict {
 	placed := scheduler.Schedule(ctx, pod)
 	v := &Verdict{Namespace: pod.Namespace, Pod: pod.Name, Fits: placed.Node != "", Node: placed.Node, NotConsidered: unconsidered(pod)}
 	if !v.Fits {
 		reasons := placed.Reasons(ctx, scheduler)
 		v.Reason, v.Details = reasons[0], reasons[1:]
-		if eviction := scheduler.FindEviction(ctx, pod, bound); eviction != nil {
+		if eviction := scheduler.FindEviction(ctx, pod); eviction != nil {
 			v.Evict = &Evict{Node: eviction.Node}
 			for _, pod := range eviction.Pods {
 				victim := Victim{Namespace: pod.Namespace, Name: pod.Name}

@@ -2,10 +2,8 @@ package listing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +58,7 @@ func AddTo(command *cobra.Command, kind Kind, reach *reading.Flags, streams gene
 // printAnswer prints the answer, and then what it lacks.
 func (l *lister) printAnswer(objects usage.Objects) error {
 	if l.isBlind(objects) {
-		return refuseBlind(l.Reader.Unseen())
+		return l.Reader.ExplainUnseen("resourceclaims")
 	}
 	answer := l.chooseRows(objects)
 	if len(answer.Rows) > 0 || !l.IsForPeople() {
@@ -88,17 +86,6 @@ func (l *lister) printRows(answer *Answer, rows []Row) error {
 // isBlind reports whether nothing can be answered. Of Pods without their claims it is known what they wait for.
 func (l *lister) isBlind(objects usage.Objects) bool {
 	return objects.IsWithoutClaims && (objects.IsWithoutPods || l.Name == "claims")
-}
-
-// refuseBlind says that nothing can be answered, since claims cannot be read.
-func refuseBlind(unseen []reading.Unseen) error {
-	var reasons []string
-	for _, lacked := range unseen {
-		if lacked.Resource == "resourceclaims" {
-			reasons = append(reasons, lacked.Describe())
-		}
-	}
-	return errors.New(strings.Join(reasons, "\n"))
 }
 
 func (l *lister) chooseRows(objects usage.Objects) *Answer {

@@ -13,17 +13,22 @@ import (
 	"github.com/kwok-dra/kwok-dra/internal/dractl/follow"
 	"github.com/kwok-dra/kwok-dra/internal/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/printing"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/usage"
 )
 
 // watch shows the answer, and then each change, until the user ends it.
 func (l *lister) watch(ctx context.Context) error {
+	reading.ResetMemoryBudget()
 	live := follow.NewUsage(l.Reader.Client(), l.question.Namespace, l.podSelector())
 	f := &follower{lister: l}
 	if l.IsForPeople() {
 		f.screen = screen.Of(l.Out)
 	}
-	err := live.Run(ctx, func() error { return f.update(live.Changes(), func() usage.Objects { return l.objectsOf(live) }) })
+	if f.screen == nil {
+		live.ErrOut = l.ErrOut
+	}
+	err := live.Run(ctx, func() error { return f.update(live) })
 	if f.screen == nil {
 		return err
 	}
@@ -65,19 +70,20 @@ type follower struct {
 }
 
 // update shows the answer if there are other changes than it has. On a terminal it shows ages anew as well.
-func (f *follower) update(changes uint64, objects func() usage.Objects) error {
+func (f *follower) update(live *follow.Live) error {
+	changes := live.Changes()
 	if f.shown != nil && changes == f.seen && f.screen == nil {
 		return nil
 	}
 	f.seen = changes
-	current := objects()
+	current := f.objectsOf(live)
 	if f.isBlind(current) {
-		return refuseBlind(f.Reader.Unseen())
+		return f.Reader.ExplainUnseen("resourceclaims")
 	}
 	answer := f.chooseRows(current)
 	if f.screen != nil {
 		f.shown = map[string]Row{}
-		return f.redraw(answer)
+		return f.redraw(answer, live.Stale())
 	}
 	isFirst := f.shown == nil
 	rows := f.changedRows(answer)
@@ -122,10 +128,14 @@ func (f *follower) changedRows(answer *Answer) []Row {
 	return append(changed, released...)
 }
 
-func (f *follower) redraw(answer *Answer) error {
+// redraw shows all of the answer. Stale says that there are no updates, if there are none.
+func (f *follower) redraw(answer *Answer, stale string) error {
 	layout := f.Layout(f.Out)
 	width, height := f.screen.Size()
 	var note strings.Builder
+	if stale != "" {
+		note.WriteString(stale + "\n")
+	}
 	if len(answer.Rows) == 0 {
 		note.WriteString(answer.Nothing + "\n")
 	}

@@ -16,19 +16,26 @@ const (
 )
 
 // SetMemoryBudget trades memory for less time in the garbage collector, up to a budget. It is for processes that
-// answer one question.
+// answer one question; ResetMemoryBudget is for those that go on.
 func SetMemoryBudget() {
 	debug.SetMemoryLimit(memoryBudget)
 	debug.SetGCPercent(fastGrowth)
 }
 
-// liftMemoryBudget goes back to Go's defaults once half of the budget is alive. The garbage collector would else
-// run all the time near the limit.
+// ResetMemoryBudget goes back to Go's defaults if the budget is set. What informers keep alive may come near to it, and the
+// garbage collector would run all the time then.
+func ResetMemoryBudget() {
+	if debug.SetMemoryLimit(-1) == memoryBudget {
+		debug.SetMemoryLimit(math.MaxInt64)
+		debug.SetGCPercent(plainGrowth)
+	}
+}
+
+// liftMemoryBudget resets the budget once half of it is alive.
 func liftMemoryBudget() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
-	if debug.SetMemoryLimit(-1) == memoryBudget && sample[0].Value.Uint64() > memoryBudget/2 {
-		debug.SetMemoryLimit(math.MaxInt64)
-		debug.SetGCPercent(plainGrowth)
+	if sample[0].Value.Uint64() > memoryBudget/2 {
+		ResetMemoryBudget()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,20 @@ func (r *Reader) Unseen() []Unseen {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return slices.Clone(r.unseen)
+}
+
+// ExplainUnseen is the error of a command that has no answer without some resources. It says why they could not be read.
+func (r *Reader) ExplainUnseen(resources ...string) error {
+	var reasons []string
+	unseen := r.Unseen()
+	for _, resource := range resources {
+		for _, lacked := range unseen {
+			if reason := lacked.Describe(); lacked.Resource == resource && !slices.Contains(reasons, reason) {
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	return errors.New(strings.Join(reasons, "\n"))
 }
 
 // NoteUnseen remembers what could not be read, if the error says that the user may not read it or that the

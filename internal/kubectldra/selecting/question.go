@@ -63,6 +63,7 @@ func (q *Question) Ask(command *cobra.Command, answer func(c *Cluster, names []s
 			return err
 		}
 		if q.watch {
+			reading.ResetMemoryBudget()
 			return q.follow(ctx, Watch(reader, q.frame.Namespace), func(c *Cluster) *Answer { return answer(c, names) }, reader.Unseen())
 		}
 		if err := q.printAnswer(q.frame.Out, answer(c, names), q.frame.Layout(q.frame.Out)); err != nil {
@@ -75,7 +76,7 @@ func (q *Question) Ask(command *cobra.Command, answer func(c *Cluster, names []s
 
 // follow shows the answer whenever it changes.
 func (q *Question) follow(ctx context.Context, l *follow.Live, answer func(*Cluster) *Answer, unseen []reading.Unseen) error {
-	f := &follow.Follower{Out: q.frame.Out, TellNotes: func(*follow.View) {
+	f := &follow.Follower{Out: q.frame.Out, ErrOut: q.frame.ErrOut, TellNotes: func(*follow.View) {
 		printing.Unseen(q.frame.ErrOut, unseen)
 		unseen = nil
 	}}

@@ -90,7 +90,7 @@ func (q *question) resolveWorkload(ctx context.Context, named subject, isOnly bo
 	return nil
 }
 
-// findReasons reads what the answers need, and answers.
+// findReasons reads what the answers need, and answers. Answers of a search that was interrupted would be wrong.
 func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 	seen := &snapshot.Snapshot{Reader: q.reader, World: simulator.World{LacksPods: true}, Namespace: q.namespace}
 	asked := slices.Clone(q.pods)
@@ -116,14 +116,14 @@ func (q *question) findReasons(ctx context.Context) ([]*why.Answer, error) {
 	}
 	answers, mayFit := q.answerBy(ctx, seen, events)
 	if !mayFit {
-		return answers, nil
+		return answers, ctx.Err()
 	}
 	// Only now it matters what other Pods take of the nodes.
 	if err := seen.ReadPods(ctx, asked); err != nil {
 		return nil, err
 	}
 	answers, _ = q.answerBy(ctx, seen, events)
-	return answers, nil
+	return answers, ctx.Err()
 }
 
 // answerBy answers by what is read. mayFit says that devices keep none of some Pods away.

@@ -1,14 +1,18 @@
 package why
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/internal/kubectldra/internal/worldtest"
+	"github.com/kwok-dra/kwok-dra/internal/kubectldra/reading"
 )
 
 // train is a Pod of a Job that wants two GPUs.
@@ -214,4 +218,19 @@ func TestMissingSubject(t *testing.T) {
 	t.Parallel()
 	require.EqualError(t, worldtest.New(t, train).Run(New, "train-O").Err, `there is no Pod "train-O" in namespace ml: did you mean train-0?`)
 	require.ErrorContains(t, worldtest.New(t).Run(New, "job/train").Err, "get job train: ")
+}
+
+// TestInterrupted: a search that the user stops has no answer, right or wrong.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	w := worldtest.New(t, worldtest.TwoGPUs(), worldtest.Holder(corev1.PodRunning), train)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		cancel() // it is what is read last
+		return false, nil, nil
+	})
+	q := &question{reader: reading.NewReaderOf(w.Client), namespace: worldtest.Namespace, now: worldtest.Now.Time}
+	require.NoError(t, q.resolve(ctx, []subject{{podKind, "train-0"}}, ""))
+	_, err := q.findReasons(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -21,7 +21,7 @@ func TestUnservedAPI(t *testing.T) {
 		FeatureGates:  map[string]bool{"DynamicResourceAllocation": false},
 		RuntimeConfig: map[string]bool{"resource.k8s.io/v1": false},
 	})}
-	for _, command := range []string{"claim train", "claims -w", "devices -w", "nodes -w", "overview -w", "pods -w"} {
+	for _, command := range []string{"check", "claim train", "claims -w", "devices -w", "nodes -w", "overview -w", "pods -w"} {
 		out, errOut, code := u.run("kubectl dra " + command)
 		require.Equal(t, 2, code, command)
 		require.Equal(t, "error: the API server does not serve resource.k8s.io/v1: use Kubernetes 1.34 or later, and do not switch the API off\n", out+errOut, command)

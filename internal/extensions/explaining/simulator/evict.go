@@ -19,25 +19,34 @@ type Eviction struct {
 
 // FindEviction finds the node on which a Pod that fits nowhere would fit without the least important
 // Pods: those of the lowest priority, and the fewest of them. All Pods are of lower priority. It returns
-// nil if there is no such node, and tries as many nodes as the scheduler always does.
-func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod, bound []*corev1.Pod) *Eviction {
+// nil if there is no such node, and tries as many nodes as the scheduler always does. Pods of one kind and
+// priority share an answer until another Pod comes.
+func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod) *Eviction {
 	d, err := s.demandOf(pod)
 	if err != nil {
 		return nil
 	}
-	lower := map[string][]*corev1.Pod{}
-	for _, other := range bound {
-		if priorityOf(other) < priorityOf(pod) {
-			lower[other.Spec.NodeName] = append(lower[other.Spec.NodeName], other)
-		}
+	k, at := s.kindOf(ctx, d), evictionKey{priorityOf(pod), s.placed}
+	if _, isKnown := k.evictions[at]; !isKnown {
+		k.evictions[at] = s.searchEviction(ctx, d)
 	}
+	return k.evictions[at]
+}
+
+func (s *Scheduler) searchEviction(ctx context.Context, d *demand) *Eviction {
 	var best *Eviction
 	tried := 0
 	for _, n := range s.nodes {
-		if len(lower[n.object.Name]) == 0 || !d.fitsOn(n.object) {
+		var lower []*corev1.Pod
+		for _, other := range n.residents {
+			if priorityOf(other) < priorityOf(d.pod) {
+				lower = append(lower, other)
+			}
+		}
+		if len(lower) == 0 || !d.fitsOn(n.object) {
 			continue
 		}
-		trial := &eviction{Scheduler: s, node: n, demand: d, candidates: lower[n.object.Name], gone: map[types.UID]bool{}}
+		trial := &eviction{Scheduler: s, node: n, demand: d, candidates: lower, gone: map[types.UID]bool{}}
 		victims := trial.findVictims(ctx)
 		if victims != nil && (best == nil || cmp.Or(cmp.Compare(priorityOf(victims[0]), priorityOf(best.Pods[0])), cmp.Compare(len(victims), len(best.Pods))) < 0) {
 			best = &Eviction{n.object.Name, victims}

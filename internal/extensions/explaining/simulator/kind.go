@@ -25,6 +25,14 @@ type kind struct {
 	// supplies are, too, and excluded are nodes that have it all and may not have the Pod.
 	supplies []Supply
 	excluded *Refusal
+	// evictions are the answers of FindEviction, which may be nil.
+	evictions map[evictionKey]*Eviction
+}
+
+// evictionKey is what an Eviction depends on beside the kind of a Pod: its priority, and how many Pods had come.
+type evictionKey struct {
+	priority int32
+	placed   int
 }
 
 // kindOf returns the kind of a demand, and makes one that is new.
@@ -38,7 +46,7 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 			ranks = max(ranks, len(claim.Spec.Devices.Requests[i].FirstAvailable))
 		}
 	}
-	k := &kind{open: make([]queue, ranks)}
+	k := &kind{open: make([]queue, ranks), evictions: map[evictionKey]*Eviction{}}
 	for i, n := range s.nodes {
 		if !d.fitsOn(n.object) {
 			continue

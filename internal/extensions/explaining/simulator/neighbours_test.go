@@ -157,10 +157,29 @@ func TestEvictionOfNeighbours(t *testing.T) {
 	world.Pods = []*corev1.Pod{there}
 	scheduler := NewScheduler(world)
 	require.Empty(t, scheduler.Schedule(t.Context(), pods[1]).Node)
-	require.Equal(t, &Eviction{"node-0000", world.Pods}, scheduler.FindEviction(t.Context(), pods[1], world.Pods))
+	require.Equal(t, &Eviction{"node-0000", world.Pods}, scheduler.FindEviction(t.Context(), pods[1]))
 
 	there.Spec.Affinity = pods[1].Spec.Affinity.DeepCopy() // the other way round
 	scheduler = NewScheduler(world)
 	require.Empty(t, scheduler.Schedule(t.Context(), pods[2]).Node)
-	require.Equal(t, &Eviction{"node-0000", world.Pods}, scheduler.FindEviction(t.Context(), pods[2], world.Pods))
+	require.Equal(t, &Eviction{"node-0000", world.Pods}, scheduler.FindEviction(t.Context(), pods[2]))
+}
+
+// TestEvictionOfEqualPods: one search does for Pods of one kind and priority.
+func TestEvictionOfEqualPods(t *testing.T) {
+	t.Parallel()
+	world := zoned()
+	world.Nodes = world.Nodes[:1]
+	repelled := ", priority: 5" + terms("podAntiAffinity", "topologyKey: zone, labelSelector: {matchLabels: {app: web}}")
+	pods := parse(t, world, gpuTemplate+labeled("p", "web", "")+labeled("q-0", "db", repelled)+labeled("q-1", "db", repelled))
+	there := pods[0].DeepCopy()
+	there.UID, there.Spec.NodeName, there.Spec.ResourceClaims = "p", "node-0000", nil
+	world.Pods = []*corev1.Pod{there}
+	scheduler := NewScheduler(world)
+	found := scheduler.FindEviction(t.Context(), pods[1])
+	require.Equal(t, &Eviction{"node-0000", world.Pods}, found)
+	scheduler.nodes[0].residents = nil // another search finds nobody
+	require.Same(t, found, scheduler.FindEviction(t.Context(), pods[2]))
+	pods[2].Spec.Priority = new(int32(6))
+	require.Nil(t, scheduler.FindEviction(t.Context(), pods[2]))
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +76,19 @@ func TestOutlookOfNothing(t *testing.T) {
 	require.EqualError(t, NewScheduler(world).Outlook(t.Context(), pod).Err, `resourceclaim "waits", request gpus: deviceclass "gpu" not found`)
 	world.Claims = nil
 	require.ErrorAs(t, NewScheduler(world).Outlook(t.Context(), pod).Err, new(*Missing))
+}
+
+// TestInterrupted: a search that the user stops says nothing about combinations of devices.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	_, claim := pending("waits", 2)
+	s := NewScheduler(gpus(1, 4))
+	ctx, cancel := context.WithCancel(t.Context())
+	claims := []*resourcev1.ResourceClaim{claim}
+	found, err := s.canAllocate(ctx, s.nodes[0], claims)
+	require.NoError(t, err)
+	require.True(t, found)
+	cancel()
+	_, err = s.canAllocate(ctx, s.nodes[0], claims)
+	require.ErrorIs(t, err, context.Canceled)
 }

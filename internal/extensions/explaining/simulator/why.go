@@ -65,7 +65,7 @@ const explainTimeout = time.Second
 var errTooManyCombinations = fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
 
 // Explain says why a Pod fits on none of the nodes, by what is free now. Nodes that refuse the
-// Pod for the same reason are in one Refusal.
+// Pod for the same reason are in one Refusal. If ctx ends meanwhile, what it says is wrong.
 func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
 	d, err := s.demandOf(pod)
 	if err != nil {
@@ -183,12 +183,16 @@ func (a *allocator) hasDevices(ctx context.Context, n *node, claims []*resourcev
 	return a.canAllocate(ctx, n, claims)
 }
 
-// canAllocate reports whether the allocator finds devices for all that is asked for.
+// canAllocate reports whether the allocator finds devices for all that is asked for. The error is that of ctx if the caller
+// has given up: then nothing is known.
 func (a *allocator) canAllocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	limited, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	results, err := a.allocateOn(ctx, n, claims)
-	if ctx.Err() != nil {
+	results, err := a.allocateOn(limited, n, claims)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case limited.Err() != nil:
 		return false, errTooManyCombinations
 	}
 	return results != nil, err

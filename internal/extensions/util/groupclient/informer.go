@@ -9,15 +9,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// resource is the client of a resource, in a namespace or in all.
-type resource[L runtime.Object] interface {
+// Resource is the client of a resource, in a namespace or in all.
+type Resource[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
 // NewInformer watches the objects of a resource that the options select by their fields and labels. The informers of
 // client-go need a whole kubernetes.Interface.
-func NewInformer[L runtime.Object](client Interface, of resource[L], object runtime.Object, selected metav1.ListOptions) cache.SharedIndexInformer {
+func NewInformer[L runtime.Object](client Interface, of Resource[L], object runtime.Object, selected metav1.ListOptions) cache.SharedIndexInformer {
 	choose := func(options metav1.ListOptions) metav1.ListOptions {
 		options.FieldSelector, options.LabelSelector = selected.FieldSelector, selected.LabelSelector
 		return options
