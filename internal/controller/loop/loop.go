@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -98,7 +99,7 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 		for key, isShutDown := l.Get(); !isShutDown; key, isShutDown = l.Get() {
 			if ctx.Err() == nil { // else the key is only taken from the queue
 				l.running.Store(key, time.Now())
-				err := l.reconcile(working, key)
+				err := l.reconcileKey(working, key)
 				l.running.Delete(key)
 				l.finishKey(klog.FromContext(ctx), key, err)
 			}
@@ -115,6 +116,17 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	timer := time.AfterFunc(shutdownGrace, abort)
 	defer timer.Stop()
 	running.Wait()
+}
+
+// reconcileKey reconciles a key. A panic is an error of the key alone: whoever may edit one object must not be able to stop the
+// work for all others.
+func (l *Loop[K]) reconcileKey(ctx context.Context, key K) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return l.reconcile(ctx, key)
 }
 
 // finishKey retries a key later if its reconciliation failed.

@@ -84,6 +84,26 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// TestPanic: one key that cannot be reconciled keeps no other from being so.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var reconciled atomic.Int32
+		l, _ := started(t, 1, func(_ context.Context, key string) error {
+			if key == "bad" {
+				panic(errBroken)
+			}
+			reconciled.Add(1)
+			return nil
+		})
+		l.Add("bad")
+		l.Add("good")
+		synctest.Wait()
+		require.EqualValues(t, 1, reconciled.Load())
+		require.Equal(t, 1, l.NumRequeues("bad"))
+	})
+}
+
 // TestRefusedBackoff: a refusal is retried as soon as other failures at first, and ever more rarely.
 func TestRefusedBackoff(t *testing.T) {
 	t.Parallel()
