@@ -120,23 +120,28 @@ func ForClaim(ctx context.Context, v *ClaimView, now time.Time) ClaimPlan {
 	v.Memory = bind.Memory
 	plan := v.planWithdrawal(now)
 	plan.Failure = bind.Failure
-	if v.hasConsumers() && v.Driver != nil && v.Claim.Status.Allocation != nil && facts.ManagedBy(v.Claim, facts.Manager) {
-		// The entries may name other Pods than those that the claim is prepared for. They describe the node of the oldest Pod, so
-		// they stay the same for as long as that Pod does, and one installation writes them. Where templates have changed since,
-		// what was reported stays.
-		if want, failed := v.Driver.Entries(v.Claim, v.Users); failed == nil && want.NamePods && !want.Shown() {
-			if wait := renewInterval - now.Sub(v.Memory.renewed); wait > 0 {
-				plan.Wait = wait
-			} else {
-				plan.Write = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
-				plan.Memory.renewed = now
-			}
-		}
-	}
+	v.planRenewal(&plan, now)
 	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
 		plan.Wait = bind.Wait
 	}
 	return plan
+}
+
+// planRenewal renews entries that name other Pods than those that the claim is prepared for. They describe the node of the oldest
+// Pod, so they stay the same for as long as that Pod does, and one installation writes them. Where templates have changed since,
+// what was reported stays.
+func (v *ClaimView) planRenewal(plan *ClaimPlan, now time.Time) {
+	if !v.hasConsumers() || v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
+		return
+	}
+	want, failed := v.Driver.Entries(v.Claim, v.Users)
+	switch wait := renewInterval - now.Sub(v.Memory.renewed); {
+	case failed != nil || !want.NamePods || want.Shown():
+	case wait > 0:
+		plan.Wait = wait
+	default:
+		plan.Write, plan.Memory.renewed = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}, now
+	}
 }
 
 // planWithdrawal withdraws the entries of a claim without consumers.
