@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/claims/plan"
 	"github.com/kwok-dra/kwok-dra/internal/controller/loop"
@@ -64,7 +65,7 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 		r.loop.AddAfter(key, next.Wait)
 	}
 	if next.Failure != nil {
-		r.reportFailure(state, next.Failure)
+		r.reportFailure(ctx, state, next.Failure)
 	}
 	if next.Write == nil {
 		return nil
@@ -72,14 +73,19 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if err := r.writeEntries(ctx, claim, next.Write); err != nil {
 		return err
 	}
+	if next.Write.Operation == plan.WritePrepare {
+		state.memory.Renewed = time.Now()
+	}
 	r.states.claimAnswers.Postpone(key, r.loop.Add)
 	return nil
 }
 
-// reportFailure tells the user of a Pod that cannot be bound. No node has it yet, so the event is kwok-dra's own.
-func (r *claimReconciler) reportFailure(state *claimState, failure *plan.BindingFailure) {
+// reportFailure reports why it is not known which binding conditions a Pod should get. No node has the Pod yet, so the event is
+// kwok-dra's own.
+func (r *claimReconciler) reportFailure(ctx context.Context, state *claimState, failure *plan.BindingFailure) {
 	r.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-	if state.bindingEvent.isDue(failure.Failure) {
+	if state.bindingEvent.isDue(failure.Pod, failure.Failure) {
+		klog.FromContext(ctx).Info("Failed to plan the binding conditions for the pod", "pod", klog.KObj(failure.Pod), "reason", failure.Reason, "err", failure.Err)
 		r.emitEvent(failure.Pod, corev1.EventSource{Component: v1alpha1.ManagedByValue}, v1alpha1.ReasonFailedPrepare, plan.FailureMessage(failure.Failure))
 	}
 }

@@ -244,7 +244,7 @@ func (r *podReconciler) recordOutcome(ctx context.Context, s *podSync, next *pla
 		r.loop.AddAfter(s.key, delay)
 	case plan.UnprepareFailed:
 		s.state.memory.UnprepareFailed = true
-		if s.state.unprepareEvent.isDue(failure) {
+		if s.state.unprepareEvent.isDue(s.view.Pod, failure) {
 			r.emitEvent(s.view.Pod, s.kubelet(), v1alpha1.ReasonFailedUnprepare, plan.UnprepareFailureMessage(failure))
 			logger.Info("Failed to unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 		}

@@ -92,17 +92,19 @@ type podState struct {
 
 // reportedFailure is a failure that an event reports, and the time of the event.
 type reportedFailure struct {
+	pod     types.UID
 	message string
 	at      time.Time
 }
 
-// isDue reports whether an event should report a failure now, and records it if so. What is tried again more often is reported
-// again after repeatEventInterval.
-func (r *reportedFailure) isDue(failure *plan.Failure) bool {
-	if r.message == failure.Error() && time.Since(r.at) < repeatEventInterval {
+// isDue reports whether an event on a Pod should report a failure now, and records it if so. What is tried again more often is
+// reported again after repeatEventInterval.
+func (r *reportedFailure) isDue(pod *corev1.Pod, failure *plan.Failure) bool {
+	now := reportedFailure{pod.UID, failure.Error(), time.Now()}
+	if r.pod == now.pod && r.message == now.message && now.at.Sub(r.at) < repeatEventInterval {
 		return false
 	}
-	*r = reportedFailure{failure.Error(), time.Now()}
+	*r = now
 	return true
 }
 

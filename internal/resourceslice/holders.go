@@ -36,16 +36,18 @@ func (p *Publisher) slicesOfOthers(key facts.SlicesKey, id facts.PoolID) []*fact
 	return others
 }
 
-// enqueueHolders queues all others that have slices of the pool of a new slice: one of them has to give the pool up.
+// enqueueHolders queues all that have slices of the pool of a new slice: all but one of them have to give the pool up. The plan
+// that made the new slice may not have seen the others.
 func (p *Publisher) enqueueHolders(added *facts.Slice) {
 	for _, slice := range p.slicesOfOthers(added.Key(), added.PoolID) {
 		p.loop.Add(slice.Key())
+		p.loop.Add(added.Key())
 	}
 }
 
 // enqueueContenders queues the nodes that may have the pool of a slice that has gone.
 func (p *Publisher) enqueueContenders(gone *facts.Slice) {
-	for key := range p.memory.takeContenders(gone.PoolID) {
+	for key := range p.memory.popContenders(gone.PoolID) {
 		p.loop.Add(key)
 	}
 }
@@ -59,9 +61,20 @@ func (m *memory) addContender(id facts.PoolID, key facts.SlicesKey) {
 	m.contenders[id].Insert(key)
 }
 
-func (m *memory) takeContenders(id facts.PoolID) sets.Set[facts.SlicesKey] {
+func (m *memory) popContenders(id facts.PoolID) sets.Set[facts.SlicesKey] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer delete(m.contenders, id)
 	return m.contenders[id]
+}
+
+// forgetContender forgets a node that is gone.
+func (m *memory) forgetContender(key facts.SlicesKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, keys := range m.contenders {
+		if keys.Delete(key); len(keys) == 0 {
+			delete(m.contenders, id)
+		}
+	}
 }

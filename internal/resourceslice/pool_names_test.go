@@ -36,8 +36,8 @@ func (w *world) holders() []string {
 	return nodes
 }
 
-// settle passes over the writes that lead to a state which then lasts.
-func (w *world) settle() {
+// skipWrites passes over the writes that lead to a state which then lasts.
+func (w *world) skipWrites() {
 	w.t.Helper()
 	time.Sleep(time.Minute)
 	synctest.Wait()
@@ -88,10 +88,10 @@ func TestPoolOfAnotherNode(t *testing.T) {
 func TestPoolNameIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, ofZone, fakeNode("a", true), fakeNode("b", true), fakeNode("c", true))
-		w.settle()
+		w.skipWrites()
 		require.Equal(t, []string{"a"}, w.holders())
 		w.setNode("a", func(node *corev1.Node) { node.Labels["zone"] = "z2" })
-		w.settle()
+		w.skipWrites()
 		require.ElementsMatch(t, []string{"a", "b"}, w.holders())
 	})
 }
@@ -100,15 +100,15 @@ func TestPoolNameIsGivenUp(t *testing.T) {
 func TestEarliestNodeHasThePool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, ofZone, createdAt("a", 2), createdAt("b", 1), createdAt("c", 3))
-		w.settle()
+		w.skipWrites()
 		require.Equal(t, []string{"b"}, w.holders())
 		late := createdAt("d", 0)
 		late.Labels["zone"] = "z2"
 		w.addNode(late)
-		w.settle()
+		w.skipWrites()
 		require.ElementsMatch(t, []string{"b", "d"}, w.holders())
 		w.setNode("d", func(node *corev1.Node) { node.Labels["zone"] = "z1" })
-		w.settle()
+		w.skipWrites()
 		require.Equal(t, []string{"d"}, w.holders())
 	})
 }

@@ -30,6 +30,7 @@ func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, e
 		return nil
 	}
 	p.enqueueSharedPools(ctx, set, t.key.Node, nil)
+	p.memory.forgetContender(t.key)
 	existing = plan.OwnSlices(as, existing) // another installation may act for the node
 	var wait time.Duration
 	p.memory.updateEntry(t.key, func(e *entry) {

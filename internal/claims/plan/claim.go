@@ -65,8 +65,8 @@ type ClaimMemory struct {
 	Node string
 	// UnusedSince is when the claim lost its last consumer.
 	UnusedSince time.Time
-	// renewed is when the entries were last written because they named other Pods.
-	renewed time.Time
+	// Renewed is when the entries of the claim were last written because they named other Pods.
+	Renewed time.Time
 	// allocated is the time of the allocation by the scheduler's clock, and seen the time at which the
 	// allocation was first seen.
 	allocated metav1.Time
@@ -135,12 +135,12 @@ func (v *ClaimView) planRenewal(plan *ClaimPlan, now time.Time) {
 		return
 	}
 	want, failed := v.Driver.Entries(v.Claim, v.Users)
-	switch wait := renewInterval - now.Sub(v.Memory.renewed); {
+	switch wait := renewInterval - now.Sub(v.Memory.Renewed); {
 	case failed != nil || !want.NamePods || want.Shown():
 	case wait > 0:
 		plan.Wait = wait
 	default:
-		plan.Write, plan.Memory.renewed = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}, now
+		plan.Write = &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
 	}
 }
 

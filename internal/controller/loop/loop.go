@@ -59,7 +59,7 @@ type Loop[K comparable] struct {
 	hasWorkers atomic.Bool
 
 	mu sync.Mutex
-	// refused has the keys that wait for more than lastRetry.
+	// refused has the keys that the API server has refused, and that wait for more than lastRetry.
 	refused sets.Set[K]
 	// wokenAt is when all of them were last queued because the API server accepted one.
 	wokenAt time.Time
@@ -154,10 +154,13 @@ func (l *Loop[K]) retryLater(key K, err error) {
 	switch {
 	case delay <= lastRetry:
 	case IsRefusal(err):
-		delay = wait.Jitter(delay, refusedRetryJitter)
 		l.mu.Lock()
+		if !l.refused.Has(key) { // the earlier failures may have been others
+			delay = min(delay, 2*lastRetry)
+		}
 		l.refused.Insert(key)
 		l.mu.Unlock()
+		delay = wait.Jitter(delay, refusedRetryJitter)
 	default:
 		delay = lastRetry
 	}

@@ -84,7 +84,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestPanic: one key that cannot be reconciled keeps no other from being so.
+// TestPanic: a panic on one key does not stop the others.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,6 +101,31 @@ func TestPanic(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, reconciled.Load())
 		require.Equal(t, 1, l.NumRequeues("bad"))
+	})
+}
+
+// TestRefusalAfterOtherFailures: an outage before does not make the first refusal last.
+func TestRefusalAfterOtherFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const outage = 30
+		var calls atomic.Int32
+		l, _ := started(t, 1, func(context.Context, string) error {
+			switch count := calls.Add(1); {
+			case count <= outage:
+				return errBroken
+			case count == outage+1:
+				return errInvalid
+			}
+			return nil
+		})
+		l.Add("a")
+		for calls.Load() <= outage {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(3 * lastRetry)
+		require.EqualValues(t, outage+2, calls.Load())
+		require.Zero(t, l.NumRequeues("a"))
 	})
 }
 

@@ -67,14 +67,18 @@ type Preview struct {
 func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}, inPool: map[facts.PoolID][]*facts.Slice{}}
 	existing := p.observeSlices()
-	for _, node := range cluster.Nodes {
+	// Of nodes with one pool name the first created has the pool.
+	byAge := slices.SortedStableFunc(slices.Values(cluster.Nodes), func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, node := range byAge {
 		key := facts.SlicesKey{Node: node.Name}
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
 		if cluster.Pods != nil {
 			view.Pods = cluster.Pods(node).BindTemplate
 		}
 		desired := plan.DesiredPools(ctx, view)
-		desired.LeaveOutTaken(view, p.listHolders(key, desired.Pools))
+		desired.RefuseHeldPools(view, p.listHolders(key, desired.Pools))
 		for _, t := range slices.SortedFunc(maps.Keys(desired.Hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {
 			i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.Template == t && h.By == desired.Hidden[t] })
 			if i < 0 {

@@ -31,12 +31,13 @@ func NewHolder(slice *facts.Slice, node *corev1.Node) Holder {
 	return holder
 }
 
-// LeaveOutTaken refuses the pools that an earlier node has slices of, or that nodes share; others has, by pool, who else than
+// RefuseHeldPools refuses the pools that an earlier node has slices of, or that nodes share. Slices of them that the node has
+// are obsolete then. Others has, by pool, who else than
 // the node has slices of it. The scheduler identifies a device by driver, pool and name, and would take devices of both for
 // the same. As between documents that clash, it is the objects that say who has the pool, so all replicas agree. A node of
 // another installation keeps its pool too; but if both nodes have published it, neither can know what the other does, and both
 // would give it up again and again.
-func (d *Desired) LeaveOutTaken(v *View, others map[facts.PoolID][]Holder) {
+func (d *Desired) RefuseHeldPools(v *View, others map[facts.PoolID][]Holder) {
 	d.Pools = slices.DeleteFunc(d.Pools, func(pool devices.Pool) bool {
 		id := poolIDOf(&pool)
 		isPublished := slices.ContainsFunc(v.Existing, func(o *facts.Slice) bool { return o.PoolID == id })
@@ -49,7 +50,7 @@ func (d *Desired) LeaveOutTaken(v *View, others map[facts.PoolID][]Holder) {
 		if i < 0 {
 			return false
 		}
-		d.Refused = append(d.Refused, devices.Refusal{Templates: pool.Templates, Err: newTakenError(v.Node, &pool, others[id][i])})
+		d.Refused = append(d.Refused, devices.Refusal{Templates: pool.Templates, Err: newHeldError(v.Node, &pool, others[id][i])})
 		if !isPublished {
 			d.ForNext.pools = slices.DeleteFunc(d.ForNext.pools, func(known facts.PoolID) bool { return known == id })
 		}
@@ -57,8 +58,8 @@ func (d *Desired) LeaveOutTaken(v *View, others map[facts.PoolID][]Holder) {
 	})
 }
 
-// newTakenError is the error of a pool whose name another holder has.
-func newTakenError(node *corev1.Node, pool *devices.Pool, by Holder) error {
+// newHeldError is the error of a pool whose name another holder has.
+func newHeldError(node *corev1.Node, pool *devices.Pool, by Holder) error {
 	where := "on node " + by.Node
 	if by.Node == "" {
 		where = "that nodes share"

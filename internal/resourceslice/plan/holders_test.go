@@ -40,7 +40,7 @@ func TestHolders(t *testing.T) {
 			node.CreationTimestamp = metav1.NewTime(created(5))
 			view := &View{Set: set, Node: node, Existing: test.existing}
 			desired := DesiredPools(t.Context(), view)
-			desired.LeaveOutTaken(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "of-z1"}: test.holders, {Driver: "d", Pool: "of-z2"}: {{}}})
+			desired.RefuseHeldPools(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "of-z1"}: test.holders, {Driver: "d", Pool: "of-z2"}: {{}}})
 			if test.refused == "" {
 				require.Len(t, desired.Pools, 1)
 				require.Empty(t, desired.Refused)
@@ -60,7 +60,7 @@ func TestHoldersOfWhatIsNotPublished(t *testing.T) {
 	problemsOf := func() map[string]error {
 		view := &View{Set: set, Node: node}
 		desired := DesiredPools(t.Context(), view)
-		desired.LeaveOutTaken(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "n"}: {{}}})
+		desired.RefuseHeldPools(view, map[facts.PoolID][]Holder{{Driver: "d", Pool: "n"}: {{}}})
 		return desired.Problems()
 	}
 	require.Len(t, problemsOf(), 1)

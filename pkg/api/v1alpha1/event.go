@@ -19,8 +19,8 @@ const (
 
 	// ReasonPublishFailed is on a Node. A template cannot be rendered for it, its
 	// annotation of device taints has a mistake, documents clash on it, its pool has the
-	// name of another node's, or a write keeps failing. The node's other slices remain
-	// as they are.
+	// name of another node's, or a write keeps failing. The node's slices remain as they
+	// are, except those of a pool that has the name of another node's: they are deleted.
 	ReasonPublishFailed = "PublishFailed"
 
 	// ReasonStatusFailed is on a custom resource. Its status cannot be written, so what it

@@ -75,9 +75,9 @@ type ResourcePoolTemplateSpec struct {
 	SharedWith *SharedWith `json:"sharedWith,omitempty"`
 
 	// PoolName is the name of the pool, a template. It must differ from node to
-	// node, since the scheduler identifies devices by driver/pool/device; of nodes
-	// with one name, only the oldest publishes the pool. With SharedWith it is not a
-	// template. Default: the node's name; with SharedWith, the name of the
+	// node, since the scheduler identifies devices by driver/pool/device; if several
+	// nodes yield the same name, only the oldest publishes the pool. With SharedWith
+	// it is not a template. Default: the node's name; with SharedWith, the name of the
 	// ResourcePoolTemplate.
 	PoolName string `json:"poolName,omitempty"`
 
