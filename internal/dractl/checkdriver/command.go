@@ -138,8 +138,8 @@ func (c *command) checkArguments(arguments []string) error {
 	if c.timeout <= 0 {
 		return fmt.Errorf("parse --timeout %s: must be positive", c.timeout)
 	}
-	if c.programs != "" && c.reach.Kubeconfig+c.reach.Context != "" {
-		return errors.New("--control-plane and --kubeconfig or --context exclude each other: give one of them")
+	if c.programs != "" && c.reach.AnyGiven() {
+		return errors.New("--control-plane and flags that choose a cluster or a user, such as --context, exclude each other: give one of them")
 	}
 	if err := checkPlaceholders(arguments, c.driver); err != nil {
 		return err

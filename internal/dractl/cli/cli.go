@@ -21,9 +21,11 @@ type Streams struct {
 }
 
 // Tell writes to ErrOut what is not part of the result. If that fails, there is
-// nowhere to report it.
+// nowhere to report it; if nobody reads it any more, the command is stopped.
 func (s Streams) Tell(format string, arguments ...any) {
-	_, _ = fmt.Fprintf(s.ErrOut, format, arguments...)
+	if _, err := fmt.Fprintf(s.ErrOut, format, arguments...); errors.Is(err, syscall.EPIPE) {
+		stopUnread()
+	}
 }
 
 // ErrNegative says that a command did its work and the answer is no: documents
@@ -55,8 +57,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// isUnread reports whether an error says nothing but that nobody reads what was written to a file. Connections to an API server
-// break too.
+// isUnread reports whether an error is nothing but the EPIPE of a write to a file, such as standard output. That of a connection
+// does not count.
 func isUnread(err error) bool {
 	write, isFile := errors.AsType[*fs.PathError](err)
 	return isFile && errors.Is(write, syscall.EPIPE) && err.Error() == write.Error()

@@ -13,17 +13,22 @@ import (
 // ContextOfSignals returns the context of a command, which ends when somebody stops the command or closes its terminal. What
 // client-go would then print of each request that ends with it is dropped: the command says itself that it has stopped.
 //
-// If nobody reads the output any more, writes fail, and no signal ends the command before it has cleaned up.
+// If nobody reads the output any more, writes fail with EPIPE; SIGPIPE does not end the command before it has cleaned up.
 func ContextOfSignals() (ctx context.Context, stop context.CancelFunc) {
 	utilruntime.ErrorHandlers = dropCanceled(utilruntime.ErrorHandlers)
-	// Unlike a signal that is ignored, one that is caught is as usual again in the programs that the command starts.
+	// A caught signal has its default action again in programs that the command starts; an ignored one stays ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stopping := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		stopping = append(stopping, syscall.SIGHUP)
 	}
-	return signal.NotifyContext(context.Background(), stopping...)
+	ctx, stop = signal.NotifyContext(context.Background(), stopping...)
+	stopUnread = stop
+	return ctx, stop
 }
+
+// stopUnread ends the context of ContextOfSignals when nobody reads what the command tells.
+var stopUnread context.CancelFunc = func() {}
 
 // dropCanceled returns handlers of errors that are not called for what a context has ended.
 func dropCanceled(handlers []utilruntime.ErrorHandler) []utilruntime.ErrorHandler {

@@ -31,6 +31,9 @@ func (f *Flags) flags() *reading.Flags {
 // Configured reports whether the user names a cluster, rightly or wrongly.
 func (f *Flags) Configured() bool { return f.flags().Configured() }
 
+// AnyGiven reports whether a flag chooses a cluster or a user.
+func (f *Flags) AnyGiven() bool { return f.flags().AnyGiven() }
+
 // RESTConfig is the configuration of clients of the API server.
 func (f *Flags) RESTConfig() (*rest.Config, error) { return f.flags().RESTConfig() }
 

@@ -24,7 +24,7 @@ type View struct {
 
 // Follower shows a view, and the next one when something has changed.
 type Follower struct {
-	// ErrOut is told of updates that fail where there is no screen to say so.
+	// Without a screen, Run reports failing updates to ErrOut.
 	Out, ErrOut io.Writer
 	// Screen is nil if the output is for programs, or is no terminal.
 	Screen *screen.Screen

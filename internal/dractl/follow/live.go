@@ -45,8 +45,8 @@ type Live struct {
 	// failures are the resources whose last request has failed, by their names.
 	failures     map[string]failure
 	failuresLock sync.Mutex
-	// hasToldStale says that the user knows of them.
-	hasToldStale bool
+	// hasReportedStale says that the user knows of them.
+	hasReportedStale bool
 }
 
 // NewCluster watches what there is, and which nodes have the labels of a selector.
@@ -103,8 +103,8 @@ func NewUsage(client groupclient.Interface, namespace, selector string) *Live {
 // newLive watches what there is, or what selectors choose: of slices one of fields.
 func newLive(client groupclient.Interface, namespace, slicesOn string, selectPods, selectNodes metav1.ListOptions) *Live {
 	l := newNamespaced(client, namespace, "", selectPods, selectFields("reason="+clusterdevices.FailedPrepare))
-	l.Slices = groupclient.NewInformer(client, noteRequests(l, "resourceslices", client.ResourceV1().ResourceSlices()), &resourcev1.ResourceSlice{}, selectFields(slicesOn))
-	l.Nodes = groupclient.NewInformer(client, noteRequests(l, "nodes", client.CoreV1().Nodes()), &corev1.Node{}, selectNodes)
+	l.Slices = groupclient.NewInformer(client, recordRequests(l, "resourceslices", client.ResourceV1().ResourceSlices()), &resourcev1.ResourceSlice{}, selectFields(slicesOn))
+	l.Nodes = groupclient.NewInformer(client, recordRequests(l, "nodes", client.CoreV1().Nodes()), &corev1.Node{}, selectNodes)
 	l.Rules = taintrules.NewWatcher(client)
 	l.mayLack = func(resource string) bool { return resource == "nodes" }
 	for _, informer := range l.listInformers() {
@@ -132,9 +132,9 @@ func newNamespaced(client groupclient.Interface, namespace, claims string, selec
 		mayLack:    func(string) bool { return false },
 		failures:   map[string]failure{},
 	}
-	l.Claims = groupclient.NewInformer(client, noteRequests(l, "resourceclaims", client.ResourceV1().ResourceClaims(namespace)), &resourcev1.ResourceClaim{}, selectFields(claims))
-	l.Pods = groupclient.NewInformer(client, noteRequests(l, "pods", client.CoreV1().Pods(namespace)), &corev1.Pod{}, selectPods)
-	l.Events = groupclient.NewInformer(client, noteRequests(l, "events", client.CoreV1().Events(namespace)), &corev1.Event{}, selectEvents)
+	l.Claims = groupclient.NewInformer(client, recordRequests(l, "resourceclaims", client.ResourceV1().ResourceClaims(namespace)), &resourcev1.ResourceClaim{}, selectFields(claims))
+	l.Pods = groupclient.NewInformer(client, recordRequests(l, "pods", client.CoreV1().Pods(namespace)), &corev1.Pod{}, selectPods)
+	l.Events = groupclient.NewInformer(client, recordRequests(l, "events", client.CoreV1().Events(namespace)), &corev1.Event{}, selectEvents)
 	return l
 }
 
@@ -166,7 +166,7 @@ func (l *Live) Run(ctx context.Context, show func() error) error {
 	defer ticker.Stop()
 	for {
 		if l.hasSynced() {
-			l.tellStale()
+			l.reportStale()
 			if err := show(); err != nil {
 				return err
 			}

@@ -31,33 +31,33 @@ type failure struct {
 	since    time.Time
 }
 
-// notedRequests tells how each request of a resource ends. An informer tells nobody of a watch that is refused: it tries again
+// recordedRequests records how each request of a resource ends. An informer tells nobody of a watch that is refused: it tries again
 // for ever, and keeps what it has.
-type notedRequests[L runtime.Object] struct {
+type recordedRequests[L runtime.Object] struct {
 	groupclient.Resource[L]
 
-	note func(err error)
+	record func(err error)
 }
 
-func noteRequests[L runtime.Object](l *Live, resource string, of groupclient.Resource[L]) notedRequests[L] {
-	return notedRequests[L]{of, func(err error) { l.noteRequest(resource, err) }}
+func recordRequests[L runtime.Object](l *Live, resource string, of groupclient.Resource[L]) recordedRequests[L] {
+	return recordedRequests[L]{of, func(err error) { l.recordRequest(resource, err) }}
 }
 
 // List implements groupclient.Resource.
-func (n notedRequests[L]) List(ctx context.Context, options metav1.ListOptions) (L, error) {
+func (n recordedRequests[L]) List(ctx context.Context, options metav1.ListOptions) (L, error) {
 	list, err := n.Resource.List(ctx, options)
-	n.note(err)
+	n.record(err)
 	return list, err
 }
 
 // Watch implements groupclient.Resource.
-func (n notedRequests[L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (n recordedRequests[L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	begun, err := n.Resource.Watch(ctx, options)
-	n.note(err)
+	n.record(err)
 	return begun, err
 }
 
-func (l *Live) noteRequest(resource string, err error) {
+func (l *Live) recordRequest(resource string, err error) {
 	l.failuresLock.Lock()
 	defer l.failuresLock.Unlock()
 	if err == nil {
@@ -100,14 +100,14 @@ func (l *Live) Stale() string {
 	return fmt.Sprintf("no updates for %s, so what is shown is old: %v", duration.HumanDuration(time.Since(failed.since)), cause)
 }
 
-// tellStale tells the user once that there are no updates, and once that there are some again.
-func (l *Live) tellStale() {
+// reportStale tells the user once that there are no updates, and once that there are some again.
+func (l *Live) reportStale() {
 	stale := l.Stale()
-	if l.ErrOut == nil || l.hasToldStale == (stale != "") {
+	if l.ErrOut == nil || l.hasReportedStale == (stale != "") {
 		return
 	}
-	l.hasToldStale = stale != ""
-	if !l.hasToldStale {
+	l.hasReportedStale = stale != ""
+	if !l.hasReportedStale {
 		stale = "there are updates again"
 	}
 	_, _ = fmt.Fprintln(l.ErrOut, stale)

@@ -199,6 +199,9 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Delete = append(p.Delete, needs.Delete...)
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
+		for _, slice := range needs.Delete {
+			p.inPool[slice.PoolID] = slices.DeleteFunc(p.inPool[slice.PoolID], func(o *facts.Slice) bool { return o == slice })
+		}
 		for _, slice := range needs.Create {
 			observed := facts.ObserveSlice(slice)
 			p.inPool[observed.PoolID] = append(p.inPool[observed.PoolID], observed)

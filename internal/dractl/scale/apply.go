@@ -44,8 +44,13 @@ type applier struct {
 
 // reachCount makes or removes nodes until there are as many as wanted.
 func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) (err error) {
-	if err := a.removeNodes(ctx); err != nil {
-		return err
+	if len(a.plan.RemoveNodes) > 0 {
+		if err := a.makeObjects(ctx); err != nil { // what is refused is so before anything is deleted
+			return err
+		}
+		if err := a.removeNodes(ctx); err != nil {
+			return err
+		}
 	}
 	defer func() {
 		if ctx.Err() != nil {

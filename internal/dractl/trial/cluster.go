@@ -57,8 +57,8 @@ func CommandArguments(command *cobra.Command, arguments []string) error {
 
 // Check refuses what cannot be run, before anything is created.
 func (c *Cluster) Check(command []string) error {
-	if c.Programs != "" && c.Reach.Kubeconfig+c.Reach.Context != "" {
-		return errors.New("--control-plane and --kubeconfig or --context exclude each other: give one of them")
+	if c.Programs != "" && c.Reach.AnyGiven() {
+		return errors.New("--control-plane and flags that choose a cluster or a user, such as --context, exclude each other: give one of them")
 	}
 	if len(command) > 0 {
 		if _, err := exec.LookPath(command[0]); err != nil {

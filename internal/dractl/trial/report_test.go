@@ -128,7 +128,7 @@ func TestConclude(t *testing.T) {
 func TestReportLeftovers(t *testing.T) {
 	t.Parallel()
 	left := &story.LeftoverError{ID: "story-1", Resources: []string{"nodes", "namespaces"}, Err: errors.New("list nodes: no")}
-	const advice = "delete what is left of story story-1: kubectl delete nodes,namespaces -l dra.kwok.x-k8s.io/story=story-1: list nodes: no"
+	const advice = "story story-1 may have left objects: list nodes: no: delete them with\n  kubectl delete nodes,namespaces -l dra.kwok.x-k8s.io/story=story-1"
 	for name, c := range map[string]struct {
 		plays int // until one leaves objects
 		stop  bool

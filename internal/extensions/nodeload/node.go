@@ -57,8 +57,8 @@ type driver struct {
 // pod is a Pod on a node.
 type pod struct {
 	record podRecord
-	// steps are not sent yet, or just being sent. One goroutine sends them: it starts with the first step, and ends in the
-	// hold of the lock in which it removes the last.
+	// steps are not sent yet, or just being sent. One goroutine sends them. It starts with the first step, and decides to end
+	// while it still holds the lock under which it has removed the last one.
 	steps []dueStep
 }
 

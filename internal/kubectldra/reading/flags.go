@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kwok-dra/kwok-dra/internal/extensions/util/groupclient"
 )
@@ -106,8 +107,16 @@ func (f *Flags) Configured() bool {
 	if !ok || *f.config.APIServer != "" {
 		return true
 	}
-	_, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(files, &clientcmd.ConfigOverrides{CurrentContext: *f.config.Context}).ClientConfig()
+	_, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(files, &clientcmd.ConfigOverrides{
+		CurrentContext: *f.config.Context, Context: clientcmdapi.Context{Cluster: *f.config.ClusterName},
+	}).ClientConfig()
 	return !clientcmd.IsEmptyConfig(err)
+}
+
+// AnyGiven reports whether a flag chooses a cluster or a user.
+func (f *Flags) AnyGiven() bool {
+	c := f.config
+	return *c.KubeConfig+*c.Context+*c.APIServer+*c.ClusterName+*c.AuthInfoName+*c.BearerToken+*c.Impersonate != ""
 }
 
 // RESTConfig is the configuration of clients of the API server.

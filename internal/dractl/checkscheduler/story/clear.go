@@ -28,13 +28,13 @@ type LeftoverError struct {
 }
 
 func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("delete what is left of story %s: kubectl delete %s -l %s=%s: %v", e.ID, strings.Join(e.Resources, ","), Label, e.ID, e.Err)
+	return fmt.Sprintf("story %s may have left objects: %v: delete them with\n  kubectl delete %s -l %s=%s", e.ID, e.Err, strings.Join(e.Resources, ","), Label, e.ID)
 }
 
 func (e *LeftoverError) Unwrap() error { return e.Err }
 
-// Clear deletes all that has the story's ID, and returns when it is gone. Only the namespace may go later. What cannot be
-// deleted keeps nothing else: in the end the error is a LeftoverError.
+// Clear deletes all that has the story's ID, and returns when it is gone. Only the namespace may go later. It goes on after a kind
+// that it cannot delete, and returns a LeftoverError in the end.
 func (p *Player) Clear(ctx context.Context, s *Story) error {
 	versions := map[string]string{}
 	for i := range s.Steps {

@@ -37,8 +37,8 @@ func TestClear(t *testing.T) {
 	}{
 		"a moment":                  {"delete-collection", "pods", busy, time.Second, time.Second, ""},
 		"a moment of the namespace": {"delete", "namespaces", busy, time.Second, time.Second, ""},
-		"without an end":            {"list", "pods", busy, time.Hour, DefaultPatience, "delete what is left of story s: kubectl delete resourceslices,nodes,namespaces -l dra.kwok.x-k8s.io/story=s: delete Pod objects: waited 10s: Internal error occurred: no leader"},
-		"forbidden":                 {"delete-collection", "resourceslices", apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "", nil), time.Hour, 0, "delete what is left of story s: kubectl delete resourceslices,nodes,namespaces -l dra.kwok.x-k8s.io/story=s: delete ResourceSlice objects: resourceslices is forbidden: <nil>"},
+		"without an end":            {"list", "pods", busy, time.Hour, DefaultPatience, "story s may have left objects: delete Pod objects: waited 10s: Internal error occurred: no leader: delete them with\n  kubectl delete resourceslices,nodes,namespaces -l dra.kwok.x-k8s.io/story=s"},
+		"forbidden":                 {"delete-collection", "resourceslices", apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "", nil), time.Hour, 0, "story s may have left objects: delete ResourceSlice objects: resourceslices is forbidden: <nil>: delete them with\n  kubectl delete resourceslices,nodes,namespaces -l dra.kwok.x-k8s.io/story=s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
