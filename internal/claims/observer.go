@@ -148,8 +148,11 @@ func (n claimNodes) Has(name string) bool { return n.Caches.Nodes.Has(name) }
 // MayBeForeign reports whether another installation may act for the node. Where the selection lists all nodes, the records of
 // slices tell: those of the node, and of the pools that the claim has devices of.
 func (n claimNodes) MayBeForeign(name string) bool {
-	if n.Has(name) {
+	switch {
+	case n.Has(name):
 		return false
+	case n.Caches.Nodes.MayBeForeign(name):
+		return true
 	}
 	keys := []facts.SlicesKey{{Node: name}}
 	if allocation := n.claim.Status.Allocation; allocation != nil {
@@ -158,7 +161,7 @@ func (n claimNodes) MayBeForeign(name string) bool {
 		}
 	}
 	as := n.Owner.Installation()
-	return n.Caches.Nodes.MayBeForeign(name) || slices.ContainsFunc(keys, func(key facts.SlicesKey) bool {
+	return slices.ContainsFunc(keys, func(key facts.SlicesKey) bool {
 		return slices.ContainsFunc(n.Caches.Slices.Of(key), func(slice *facts.Slice) bool { return as.IsAnother(slice.Installation) })
 	})
 }

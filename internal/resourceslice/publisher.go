@@ -95,7 +95,9 @@ func New(o Options) *Publisher {
 					p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 				}
 				p.loop.Add(slice.Key())
-				p.enqueueContenders(slice)
+				for key := range p.memory.popContenders(slice.PoolID) {
+					p.loop.Add(key)
+				}
 			}
 		},
 	})

@@ -70,7 +70,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 			desired.Wait = lifecycle.WipeDelay // if the Pods are there, the cache lags
 		}
 	}
-	desired.RefuseHeldPools(view, p.readHolders(key, desired.Pools))
+	desired.RefuseHeldPools(view, p.memory.readHolders(p.caches, key, desired.Pools))
 	if desired.Wait > 0 {
 		p.loop.AddAfter(key, desired.Wait)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/internal/config"
@@ -36,9 +37,8 @@ const longestRetry = time.Minute
 
 // Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
-	client   dynamic.Interface
-	owner    *shard.Owner
-	recorder record.EventRecorder
+	client dynamic.Interface
+	owner  *shard.Owner
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	kinds      []config.Kind
@@ -50,10 +50,17 @@ type Writer struct {
 	loop *loop.Loop[struct{}]
 	// next is when the next pass may begin.
 	next time.Time
-	// written has the last write to each object.
-	written map[object]lastWrite
 
+	writes
 	observed
+}
+
+// writes are what has become of those to each object.
+type writes struct {
+	recorder record.EventRecorder
+	// written has the last one, and failures counts those that have failed since one succeeded.
+	written  map[object]lastWrite
+	failures workqueue.TypedRateLimiter[object]
 }
 
 // observed has the outcomes of publishing.
@@ -78,9 +85,8 @@ type lastWrite struct {
 	replacedAt time.Time
 	// isLogged reports whether the log says already that somebody else writes the status.
 	isLogged bool
-	// failures counts the writes that have failed since one succeeded, and retry is when to try again.
-	failures int
-	retry    time.Time
+	// retry is when to try again to write the status, which has failed.
+	retry time.Time
 }
 
 // New makes a Writer for those of the kinds that have a status; Run starts it. It writes while the owner leads.
@@ -88,11 +94,13 @@ func New(client dynamic.Interface, owner *shard.Owner, recorder record.EventReco
 	w := &Writer{
 		client:     client,
 		owner:      owner,
-		recorder:   recorder,
 		acceptance: acceptance,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
-		written:    map[object]lastWrite{},
-		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
+		writes: writes{
+			recorder: recorder, written: map[object]lastWrite{},
+			failures: workqueue.NewTypedItemExponentialFailureRateLimiter[object](passInterval, longestRetry),
+		},
+		observed: observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
 	w.loop = loop.New("status", w.writeStatuses)
 	owner.OnChange(func(string) {}, w.Changed)
@@ -174,7 +182,12 @@ func (w *Writer) writeStatuses(ctx context.Context, _ struct{}) error {
 			}
 		}
 	}
-	maps.DeleteFunc(w.written, func(o object, _ lastWrite) bool { return !existing[o] })
+	maps.DeleteFunc(w.written, func(o object, _ lastWrite) bool {
+		if !existing[o] {
+			w.failures.Forget(o)
+		}
+		return !existing[o]
+	})
 	return nil
 }
 
@@ -221,20 +234,20 @@ func (w *Writer) writePatch(ctx context.Context, kind config.Kind, o object, pat
 	if isForeign {
 		last.replacedAt = time.Now()
 	}
-	last.content, last.failures, last.retry = patch.Content, 0, time.Time{}
+	last.content, last.retry = patch.Content, time.Time{}
 	w.written[o] = last
+	w.failures.Forget(o)
 	return nil
 }
 
 // recordFailure reports that a status cannot be written, and says when to try again: after a second, two, four and so on. What
 // the API server refuses, such as for lack of permission, it refuses for all objects, and for long.
 func (w *Writer) recordFailure(ctx context.Context, o object, err error, source runtime.Object) {
-	last := w.written[o]
-	wait := min(passInterval<<min(last.failures, 10), longestRetry)
-	last.failures, last.retry = last.failures+1, time.Now().Add(wait)
+	last, wait := w.written[o], w.failures.When(o)
+	last.retry = time.Now().Add(wait)
 	w.written[o] = last
 	klog.FromContext(ctx).Error(err, "Failed to write the status of an object; retrying", "after", wait)
-	if last.failures == loop.FailuresBeforeEvent {
+	if w.failures.NumRequeues(o) == loop.FailuresBeforeEvent {
 		w.recorder.Event(source, corev1.EventTypeWarning, v1alpha1.ReasonStatusFailed, v1alpha1.EventMessage(err))
 	}
 	w.loop.AddAfter(struct{}{}, wait)

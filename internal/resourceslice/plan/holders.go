@@ -31,12 +31,11 @@ func NewHolder(slice *facts.Slice, node *corev1.Node) Holder {
 	return holder
 }
 
-// RefuseHeldPools refuses the pools that an earlier node has slices of, or that nodes share. Slices of them that the node has
-// are obsolete then. Others has, by pool, who else than
-// the node has slices of it. The scheduler identifies a device by driver, pool and name, and would take devices of both for
-// the same. As between documents that clash, it is the objects that say who has the pool, so all replicas agree. A node of
-// another installation keeps its pool too; but if both nodes have published it, neither can know what the other does, and both
-// would give it up again and again.
+// RefuseHeldPools refuses the pools that an earlier node has slices of, or that nodes share; slices of them that the node has
+// are obsolete then. Others has, by pool, who else than the node has slices of it. The scheduler identifies a device by driver,
+// pool and name, and would take devices of both for the same. As between documents that clash, it is the objects that say who
+// has the pool, so all replicas agree. A node of another installation keeps its pool too; but if both nodes have published it,
+// neither can know what the other does, and both would give it up again and again.
 func (d *Desired) RefuseHeldPools(v *View, others map[facts.PoolID][]Holder) {
 	d.Pools = slices.DeleteFunc(d.Pools, func(pool devices.Pool) bool {
 		id := poolIDOf(&pool)

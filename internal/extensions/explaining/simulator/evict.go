@@ -27,19 +27,15 @@ func (s *Scheduler) FindEviction(ctx context.Context, pod *corev1.Pod) *Eviction
 		return nil
 	}
 	k, at := s.kindOf(ctx, d), evictionKey{priorityOf(pod), s.placed}
-	if _, isKnown := k.evictions[at]; !isKnown {
-		k.evictions[at] = s.searchEviction(ctx, d)
+	best, isKnown := k.evictions[at]
+	if isKnown {
+		return best
 	}
-	return k.evictions[at]
-}
-
-func (s *Scheduler) searchEviction(ctx context.Context, d *demand) *Eviction {
-	var best *Eviction
 	tried := 0
 	for _, n := range s.nodes {
 		var lower []*corev1.Pod
 		for _, other := range n.residents {
-			if priorityOf(other) < priorityOf(d.pod) {
+			if priorityOf(other) < at.priority {
 				lower = append(lower, other)
 			}
 		}
@@ -55,6 +51,7 @@ func (s *Scheduler) searchEviction(ctx context.Context, d *demand) *Eviction {
 			break
 		}
 	}
+	k.evictions[at] = best
 	return best
 }
 
